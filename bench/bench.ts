@@ -1,4 +1,4 @@
-import { meanOf, normalQuantile } from '../core/statistics/intervals.ts';
+import { meanWithInterval, normalQuantile } from '../core/statistics/intervals.ts';
 import { median } from '../core/statistics/median.ts';
 
 export interface BenchOptions {
@@ -45,7 +45,7 @@ interface Difference {
 }
 
 /** Rows of a benchmark. A single number as anchor is a limit, which is not measured. Throws a RangeError where ours has no runs. */
-export const rowsOf =
+export const benchRowsOf =
   (bench: string) =>
   (
     name: string,
@@ -79,13 +79,13 @@ export function pairedDifference(ours: readonly number[], anchor: readonly numbe
   const n = ours.length;
   if (n < 2) return null;
   const differences = ours.map((value, run) => value - anchor[run]!);
-  const { mean, high } = meanOf(differences, 0.95)!;
+  const { mean, high } = meanWithInterval(differences, 0.95)!;
   const spread = ((high - mean) / normalQuantile(0.975)) * STUDENT[Math.min(n, STUDENT.length + 1) - 2]!;
   return { mean: rounded(mean), low: rounded(mean - spread), high: rounded(mean + spread) };
 }
 
 /** Sides do the same work in turn, `runs` times after `warmUps` that do not count. Gives what each measured. */
-export async function inTurn<Side extends string, T>(
+export async function interleavedRuns<Side extends string, T>(
   name: string,
   sides: Record<Side, (run: number) => Promise<T>>,
   show: (measured: T) => string,

@@ -7,7 +7,7 @@ import type { Json } from '../core/json/json.ts';
 import { TYPESCRIPT } from '../engine/own-module.ts';
 
 /** What every answer has beside its own fields. */
-export interface Answer {
+export interface ChildAnswer {
   /** Of the work itself, by the process's own clock. */
   seconds: number;
   /** Most memory that the process ever held. */
@@ -19,7 +19,7 @@ export interface Answer {
 const PATIENCE_MS = 10_000;
 
 /**
- * A side of a comparison in a process of its own that answers JSON lines (`serve` below, engine/anchors/protocol.py), so
+ * A side of a comparison in a process of its own that answers JSON lines (`serveChild` below, engine/anchors/protocol.py), so
  * that sides can take turns without either paying for the other's start. An abort of `signal` kills it.
  */
 export class Child {
@@ -59,7 +59,7 @@ export class Child {
   }
 
   /** Throws GradusError('infra', 'anchor') when it fails, ends, prints what is no answer, or takes longer than `limitMs`. */
-  async call(op: string, request: { [field: string]: Json } = {}, limitMs = 900_000): Promise<Answer> {
+  async call(op: string, request: { [field: string]: Json } = {}, limitMs = 900_000): Promise<ChildAnswer> {
     this.process.stdin!.write(`${JSON.stringify({ op, ...request })}\n`);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -74,7 +74,7 @@ export class Child {
         throw this.failure(`answered "${line.slice(0, 200)}", which is no JSON object`);
       if (answer['error'] !== undefined)
         throw this.failure(`failed at "${op}": ${JSON.stringify(answer['error'])}`);
-      return answer as Answer;
+      return answer as ChildAnswer;
     } finally {
       clearTimeout(timer);
     }
@@ -118,7 +118,9 @@ export async function withChildren<T>(use: (keep: (child: Child) => Child) => Pr
 }
 
 /** The other end of a `Child` that is ours: answers by these operations until there are no more requests. */
-export async function serve(operations: Record<string, (request: never) => Promise<object>>): Promise<void> {
+export async function serveChild(
+  operations: Record<string, (request: never) => Promise<object>>,
+): Promise<void> {
   const answer = process.stdout.write.bind(process.stdout);
   // Whatever a library prints must not be taken for an answer.
   process.stdout.write = process.stderr.write.bind(process.stderr);

@@ -4,7 +4,7 @@ import { total } from '../core/training/stage-policy.ts';
 import calculator from '../examples/calculator.json' with { type: 'json' };
 import { tinySpec } from '../test/support/tiny-spec.ts';
 import type { Progress } from '../workflows/control/messages.ts';
-import { rowsOf } from './bench.ts';
+import { benchRowsOf } from './bench.ts';
 import type { Bench } from './bench.ts';
 import { durableRun, withInstallation } from './installations.ts';
 import { sum } from './processes.ts';
@@ -39,7 +39,7 @@ export const demoBench: Bench = async function* (options) {
   // A run that misses the target has no time to it.
   const limit = !quick && reached === runs ? LIMIT_SECONDS : null;
   const row = (what: string, of: (time: (typeof times)[number]) => number, anchor: number | null = null) =>
-    rowsOf('demo')(`${quick ? 'tiny run' : 'calculator'}: ${what}`, 's', 'less', times.map(of), anchor);
+    benchRowsOf('demo')(`${quick ? 'tiny run' : 'calculator'}: ${what}`, 's', 'less', times.map(of), anchor);
   yield row(`from no servers ${quick ? 'to its end' : outcome}`, ({ seconds }) => seconds, limit);
   for (const part of PARTS) yield row(part, ({ parts }) => parts[part]);
   const between = ({ seconds, parts }: (typeof times)[number]): number =>

@@ -19,7 +19,7 @@ import sweSmall from '../examples/swe-small.json' with { type: 'json' };
 import toolMath from '../examples/tool-math.json' with { type: 'json' };
 import webShopBrowser from '../examples/web-shop-browser.json' with { type: 'json' };
 import webShop from '../examples/web-shop.json' with { type: 'json' };
-import { inTurn, rowsOf } from './bench.ts';
+import { interleavedRuns, benchRowsOf } from './bench.ts';
 import type { Bench, BenchOptions, BenchRow } from './bench.ts';
 import { durableRun, withInstallation, withTemporaryFolder } from './installations.ts';
 import { bytesOfDescendants } from './processes.ts';
@@ -46,7 +46,7 @@ interface FamilyCase {
   played: readonly number[];
 }
 
-export const FAMILIES: readonly FamilyCase[] = [
+export const FAMILY_CASES: readonly FamilyCase[] = [
   { name: 'tool-math', learn: learnBy(toolMath), played: [1, 5] },
   { name: 'search-qa', learn: learnBy(searchQa), played: [1, 6] },
   { name: 'swe-small', learn: learnBy(sweSmall), played: [1, 5] },
@@ -64,7 +64,7 @@ export const FAMILIES: readonly FamilyCase[] = [
 export const familiesBench: Bench = async function* (options) {
   // Every episode listens to it.
   setMaxListeners(0, options.signal);
-  for (const family of FAMILIES) {
+  for (const family of FAMILY_CASES) {
     if (options.only && !options.only.includes(family.name)) continue;
     yield* costRows(family, options);
     if (!options.quick) yield* learningRows(family, options);
@@ -77,7 +77,7 @@ async function* costRows({ name, played }: FamilyCase, { quick, signal, say }: B
     const cost = await play(environment, level, quick ? FEW : EPISODES, signal);
     say(`  ${name}, level ${level}: ${Math.round(cost.speed)} calls/s`);
     const row = (what: string, unit: string, better: 'more' | 'less', value: number): BenchRow =>
-      rowsOf('families')(`${name}, level ${level}: ${what}`, unit, better, [value]);
+      benchRowsOf('families')(`${name}, level ${level}: ${what}`, unit, better, [value]);
     yield row(`calls with ${OPEN} episodes open`, 'calls/s', 'more', cost.speed);
     yield row('one call, median', 'ms', 'less', cost.call);
     yield row('memory of an open episode', 'kB', 'less', cost.memory / 1000);
@@ -151,14 +151,14 @@ async function play(environment: HostedEnvironment, level: number, episodes: num
 }
 
 async function* learningRows({ name, learn }: FamilyCase, options: BenchOptions) {
-  const { learnt } = await inTurn(
+  const { learnt } = await interleavedRuns(
     name,
     { learnt: () => learn(options) },
     ({ before, after, seconds }) => `${inWords(before)} → ${inWords(after)} in ${seconds.toFixed(0)} s`,
     { ...options, runs: options.runs ?? 1, warmUps: 0 },
   );
   const success = (of: 'before' | 'after'): number[] => learnt.map((one) => 100 * rate(one[of]));
-  const row = rowsOf('families');
+  const row = benchRowsOf('families');
   yield row(`${name}: held-out success after RL vs before`, '%', 'more', success('after'), success('before'));
   const seconds = learnt.map((one) => one.seconds);
   yield row(`${name}: the run, vs the limit`, 's', 'less', seconds, LIMIT_SECONDS);

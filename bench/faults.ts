@@ -18,10 +18,10 @@ import type { TestInstallation } from '../test/support/test-installation.ts';
 import { hardestGoal } from '../test/support/tiny-spec.ts';
 import { PROCESSES } from '../workers/all-in-one.ts';
 import type { startWorkers as StartWorkers, Workers } from '../workers/all-in-one.ts';
-import { closing, rowsOf } from './bench.ts';
+import { closing, benchRowsOf } from './bench.ts';
 import type { Bench, BenchOptions, BenchRow } from './bench.ts';
 import { withTemporaryFolder } from './installations.ts';
-import { bytesOf, sum } from './processes.ts';
+import { processBytes, sum } from './processes.ts';
 
 // Faults that no test can make: a row is 1 where a run came to the weights of the one that was left alone, else 0. What
 // a fault needs of the machine is named by a variable. Linux only.
@@ -33,7 +33,13 @@ function needed(variable: string, what: string): string {
 }
 
 const alike = (bench: string, name: string, same: boolean): BenchRow =>
-  rowsOf(bench)(`${name}: the weights of the run that was left alone`, 'of 1', 'more', [same ? 1 : 0], 1);
+  benchRowsOf(bench)(
+    `${name}: the weights of the run that was left alone`,
+    'of 1',
+    'more',
+    [same ? 1 : 0],
+    1,
+  );
 
 /** While a run is in RL `trouble` goes on. Says what pending activities and servers say meanwhile, every second. */
 async function troubled(
@@ -175,7 +181,7 @@ function enduringSpec(maxSteps: number, updatesPerRound: number, everySteps: num
 /** Resident memory, MB: of a worker's own process, of those that it has started, and of the servers. */
 function memory({ workers, stack }: TestInstallation): Record<string, number> {
   const of = (pids: readonly number[]): number =>
-    Math.round(sum(pids.map((pid) => bytesOf(pid, 'VmRSS'))) / 2 ** 20);
+    Math.round(sum(pids.map((pid) => processBytes(pid, 'VmRSS'))) / 2 ** 20);
   const roles = (PROCESSES as [Role][]).flatMap(([role]): [string, number][] => {
     const pid = workers.pid(role);
     if (pid === undefined) return [];
@@ -193,7 +199,7 @@ function memory({ workers, stack }: TestInstallation): Record<string, number> {
 export const queueBench: Bench = async function* (options) {
   const count = options.runs ?? (options.quick ? 4 : 100);
   const installation = await startTestInstallation();
-  const row = rowsOf('faults:queue');
+  const row = benchRowsOf('faults:queue');
   try {
     const started = performance.now();
     const spec = enduringSpec(1, 2, 1);
@@ -229,7 +235,9 @@ export const stepsBench: Bench = async function* (options) {
     for (let at = count / 4; at < count; at += count / 4) {
       const { step } = await runs.progress(handle, (shown) => (shown.step?.step ?? 0) >= at, 3_600_000);
       for (const [who, megabytes] of Object.entries(memory(installation)))
-        yield rowsOf('faults:steps')(`memory of ${who} at step ${step?.step}`, 'MB', 'less', [megabytes]);
+        yield benchRowsOf('faults:steps')(`memory of ${who} at step ${step?.step}`, 'MB', 'less', [
+          megabytes,
+        ]);
     }
     const { end, steps } = await handle.result();
     options.say(`${end} after ${steps} steps`);

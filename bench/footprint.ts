@@ -6,7 +6,7 @@ import { GradusError } from '../core/errors.ts';
 import { median } from '../core/statistics/median.ts';
 import { OWN_LOADER, ownModule } from '../engine/own-module.ts';
 import calculator from '../examples/calculator.json' with { type: 'json' };
-import { inTurn, rowsOf } from './bench.ts';
+import { interleavedRuns, benchRowsOf } from './bench.ts';
 import type { Bench, BenchOptions } from './bench.ts';
 import { withTemporaryFolder } from './installations.ts';
 import { shareBytesOfDescendants, sum } from './processes.ts';
@@ -24,7 +24,7 @@ export const footprintBench: Bench = async function* (options) {
     ['project', 'a project', MODULE],
   ] as const) {
     if (options.only && !options.only.includes(name)) continue;
-    const { seen } = await inTurn(
+    const { seen } = await interleavedRuns(
       name,
       { seen: () => watched(modules, quick ? WATCH_MS / 4 : WATCH_MS, options) },
       ({ processes, megabytes }) => `${processes} processes, ${megabytes.toFixed(0)} MB`,
@@ -35,7 +35,7 @@ export const footprintBench: Bench = async function* (options) {
       ['memory (proportional shares)', 'MB', 'megabytes'],
       ['most memory at once', 'MB', 'most'],
     ] as const)
-      yield rowsOf('footprint')(
+      yield benchRowsOf('footprint')(
         `train, environment of ${whose}: ${what}`,
         unit,
         'less',

@@ -1,6 +1,6 @@
 import type { GroupResult } from '../core/requests.ts';
 import { tinySpec } from '../test/support/tiny-spec.ts';
-import { rowsOf } from './bench.ts';
+import { benchRowsOf } from './bench.ts';
 import type { Bench } from './bench.ts';
 import { historiesFrom, payloadsIn, resultOf } from '../test/support/histories.ts';
 import type { WorkflowHistory } from '../test/support/histories.ts';
@@ -47,7 +47,7 @@ export const historyBench: Bench = async function* (options) {
     });
   const weighed: Awaited<ReturnType<typeof weigh>>[] = [];
   for (let run = 0; run < (options.runs ?? 1); run++) weighed.push(await weigh());
-  const row = rowsOf('history');
+  const row = benchRowsOf('history');
   const size = sizeOf(spec);
   for (const [name, part] of [
     [`all workflows of a run with ${size}`, 'all'],

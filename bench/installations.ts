@@ -41,7 +41,7 @@ export async function withTemporaryFolder<T>(use: (folder: string) => Promise<T>
 }
 
 /** An empty object store with an empty cache, as a plain run has them; gone when `use` has ended, whichever way. */
-export function withStore<T>(
+export function withEmptyStore<T>(
   { say, signal }: Pick<BenchOptions, 'say' | 'signal'>,
   use: (settings: WorkerSettings) => Promise<T>,
 ): Promise<T> {
@@ -107,7 +107,7 @@ export type Engine = Awaited<ReturnType<typeof openEngine>>;
 
 /** On a store of its own, with one thread each: threads that wait for each other leave small models' processors idle. */
 export const withEngine = <T>(options: BenchOptions, use: (engine: Engine) => Promise<T>): Promise<T> =>
-  withStore(options, async (settings) => {
+  withEmptyStore(options, async (settings) => {
     const engine = await openEngine(settings, 1);
     return closing(use(engine), engine.close);
   });

@@ -2,13 +2,13 @@ import { isDeepStrictEqual } from 'node:util';
 import type { TaskRef } from '../core/refs.ts';
 import { median } from '../core/statistics/median.ts';
 import { calculatorEnvironment } from '../environments/families/calculator/environment.ts';
-import type { Ask, AskKinds } from '../environments/host/asks.ts';
+import type { HostRequest, AskKinds } from '../environments/host/asks.ts';
 import { EnvironmentHost } from '../environments/host/environment-host.ts';
-import { factsOf } from '../environments/host/facts.ts';
+import { environmentFactsOf } from '../environments/host/facts.ts';
 import { HostedEnvironment, hostedHere } from '../environments/host/hosted-environment.ts';
 import { serve } from '../environments/host/serve.ts';
 import { tinySpec } from '../test/support/tiny-spec.ts';
-import { inTurn, rowsOf } from './bench.ts';
+import { interleavedRuns, benchRowsOf } from './bench.ts';
 import type { Bench, BenchOptions } from './bench.ts';
 import { withEngine } from './installations.ts';
 import { plainRun } from '../test/support/plain-run.ts';
@@ -20,7 +20,7 @@ const REPEATS = 3;
 /** Of the processor time of the demo's steps, %. */
 const GOAL = 3;
 
-const row = rowsOf('isolation');
+const row = benchRowsOf('isolation');
 
 /**
  * What it costs that users' code runs in processes beside a worker (ADR 0025). A plain run does the demo's RL steps and
@@ -40,7 +40,7 @@ export const isolationBench: Bench = async function* (options) {
   const spec = options.quick ? tinySpec() : cutCalculator({ updates: 480, steps: 4, reports: 30 });
   const { turns, episodes, stepMs } = await recordSteps(spec, options);
 
-  const { starts } = await inTurn(
+  const { starts } = await interleavedRuns(
     'start of a host',
     { starts: startOfHost },
     (one) =>
@@ -73,7 +73,7 @@ export const isolationBench: Bench = async function* (options) {
       const all = REPEATS * episodes;
       return { wall: (performance.now() - start) / all, busy: (processorMs() - before) / all };
     };
-    const { ours, anchor } = await inTurn(
+    const { ours, anchor } = await interleavedRuns(
       'an episode',
       { ours: cost(hosted), anchor: cost(direct) },
       ({ busy, wall }) => `${busy.toFixed(4)} ms of processor time (${wall.toFixed(4)} wall)`,
@@ -102,7 +102,7 @@ async function startOfHost() {
 }
 
 /** What an environment was asked: asks of one turn of the event loop go together. */
-type Turns = Ask[][];
+type Turns = HostRequest[][];
 
 /** Of the RL steps; `stepMs`: processor time of the median step, an episode. */
 function recordSteps(spec: unknown, options: BenchOptions) {
@@ -139,7 +139,7 @@ function recording() {
   const environment = calculatorEnvironment();
   let turns: Turns = [];
   let open = false;
-  const hosted = new HostedEnvironment(factsOf(environment, file), {
+  const hosted = new HostedEnvironment(environmentFactsOf(environment, file), {
     ask: (ask, { signal, heartbeat = () => undefined }) => {
       if (!open) {
         open = true;
@@ -168,7 +168,7 @@ async function replay(environment: HostedEnvironment, turns: Turns, signal: Abor
 
 function askAgain(
   environment: HostedEnvironment,
-  { kind, items }: Ask,
+  { kind, items }: HostRequest,
   signal: AbortSignal,
 ): Promise<unknown> {
   if (kind === 'tasks') return environment.tasks(items as TaskRef[], { signal });

@@ -2,11 +2,11 @@
 // Ops are timed one by one, as the eager runner runs them; the traced graph runs the same ops, some of them side by side.
 import type { Tensor } from '@tensorflow/tfjs';
 import { MODEL_DEFAULTS } from '../core/schema/model.ts';
-import { loadBackend } from '../engine/learner/tensorflow/backend.ts';
+import { loadTensorflowBackend } from '../engine/learner/tensorflow/backend.ts';
 import { uploadWeights } from '../engine/learner/step/device-state.ts';
 import { createTracedRunner } from '../engine/learner/tensorflow/graph/traced-runner.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
-import type { Binding } from '../engine/learner/tensorflow/native-ops.ts';
+import type { NativeOpsBinding } from '../engine/learner/tensorflow/native-ops.ts';
 import { supervised } from '../engine/learner/losses/supervised.ts';
 import { trainingProgram } from '../engine/learner/programs/policy-programs.ts';
 import type { Precision } from '../engine/learner/tensorflow/runner.ts';
@@ -38,7 +38,7 @@ const config = isMedium ? medium : small;
 const [rows, length] = isMedium ? [8, 256] : [32, 128];
 const positions = rows * length;
 
-const backend = await loadBackend('cpu');
+const backend = await loadTensorflowBackend('cpu');
 const { tf, native } = backend;
 if (!native) throw new Error('only libtensorflow is profiled');
 const tokens = Int32Array.from({ length: positions }, (_, i) => (i * 7919) % config.vocabSize);
@@ -64,9 +64,9 @@ native.kernels.binding = Object.create(binding, {
       const entry = times.get(name) ?? { ms: 0, calls: 0 };
       times.set(name, { ms: entry.ms + performance.now() - start, calls: entry.calls + 1 });
       return outputs;
-    }) satisfies Binding['executeOp'],
+    }) satisfies NativeOpsBinding['executeOp'],
   },
-}) as Binding;
+}) as NativeOpsBinding;
 for (let run = 0; run <= WARM_UP; run++) {
   times.clear();
   const outputs = tf.tidy(() => program.compute(inputs));

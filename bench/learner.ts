@@ -9,7 +9,7 @@ import type { Learner, TrainBatch } from '../engine/learner/contract.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import { createLocalLearner } from '../engine/learner/local-learner.ts';
 import { freshState } from '../test/support/engine/tiny.ts';
-import { inTurn, rowsOf } from './bench.ts';
+import { interleavedRuns, benchRowsOf } from './bench.ts';
 import type { Bench } from './bench.ts';
 import { ADAM, GRPO } from './specs.ts';
 
@@ -76,7 +76,7 @@ export const learnerBench: Bench = async function* (options) {
           };
         };
         // The first run traces.
-        const { ours, anchor } = await inTurn(
+        const { ours, anchor } = await interleavedRuns(
           objective.kind,
           { ours: stepping(traced), anchor: stepping(eager) },
           (speed) => `${Math.round(speed)} tokens/s`,
@@ -85,7 +85,7 @@ export const learnerBench: Bench = async function* (options) {
         const shape = `${sequences} × ${ragged ? '40–96' : '96'}`;
         const share = Math.round(100 * packedShare(batch));
         const name = `${objective.kind}, ${parameterCount(CONFIG)} parameters, ${shape} tokens (${share} % not padding), traced vs eager`;
-        yield rowsOf('learner')(name, 'tokens/s', 'more', ours, anchor);
+        yield benchRowsOf('learner')(name, 'tokens/s', 'more', ours, anchor);
       }
     }
   } finally {

@@ -3,11 +3,11 @@ import type { Json } from '../core/json/json.ts';
 import type { StepReport } from '../core/ports.ts';
 import { tinySpec } from '../test/support/tiny-spec.ts';
 import { settingsToEnv } from '../workers/settings.ts';
-import { closing, inTurn, rowsOf } from './bench.ts';
+import { closing, interleavedRuns, benchRowsOf } from './bench.ts';
 import type { Bench } from './bench.ts';
 import { Child } from './child.ts';
 import { signalsOf } from '../test/support/histories.ts';
-import { durableRun, withInstallation, withStore } from './installations.ts';
+import { durableRun, withInstallation, withEmptyStore } from './installations.ts';
 import type { PlainMeasurement } from './plain-process.ts';
 import { cutCalculator, sizeOf, WARM_START } from './specs.ts';
 
@@ -20,11 +20,11 @@ import { cutCalculator, sizeOf, WARM_START } from './specs.ts';
 export const orchestrationBench: Bench = async function* (options) {
   const { quick, signal } = options;
   const spec = quick ? tinySpec() : cutCalculator({ updates: 480, steps: 12, reports: 300 });
-  const { plain, durable } = await inTurn<'plain' | 'durable', PlainMeasurement>(
+  const { plain, durable } = await interleavedRuns<'plain' | 'durable', PlainMeasurement>(
     'one training',
     {
       plain: () =>
-        withStore(options, async (settings) => {
+        withEmptyStore(options, async (settings) => {
           const env = { ...process.env, ...settingsToEnv(settings) };
           const child = Child.own('plain-process.ts', { env, signal });
           const asked = child.call('run', { spec: spec as unknown as Json }, 3_600_000);
@@ -52,7 +52,7 @@ export const orchestrationBench: Bench = async function* (options) {
     [`whole run: warm start, ${sizeOf(spec)}, reports of ${count} tasks`, 's', ({ seconds }) => seconds],
     [`median RL step of ${groupsPerStep} × ${numGenerations} episodes`, 's/step', stepSeconds],
   ] satisfies [string, string, (one: PlainMeasurement) => number][])
-    yield rowsOf('orchestration')(
+    yield benchRowsOf('orchestration')(
       `durable vs plain loop, ${name}`,
       unit,
       'less',

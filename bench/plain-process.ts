@@ -1,7 +1,7 @@
 import { loadEnvironments } from '../environments/families/index.ts';
 import { inThisProcess } from '../environments/host/hosted-environment.ts';
 import { readSettings } from '../workers/settings.ts';
-import { serve } from './child.ts';
+import { serveChild } from './child.ts';
 import { openEngine } from './installations.ts';
 import { plainRun } from '../test/support/plain-run.ts';
 import { WARM_START } from './specs.ts';
@@ -21,7 +21,7 @@ const settings = readSettings();
 const environments = inThisProcess((await loadEnvironments(settings.environmentModules)).values());
 const engine = await openEngine(settings);
 
-await serve({
+await serveChild({
   async run({ spec }: { spec: unknown }): Promise<{ run: PlainMeasurement }> {
     const stepsDone: number[] = [];
     const start = performance.now();

@@ -10,15 +10,16 @@ const descendants = (of = process.pid): number[] => usageOfTree(of).pids.filter(
  * Most memory (resident set) that each of them ever held, in sum, bytes: at least what all held at once, since their
  * peaks need not fall together, and what they share is counted for each.
  */
-export const peakBytesOfDescendants = (): number => sum(descendants().map((pid) => bytesOf(pid, 'VmHWM')));
+export const peakBytesOfDescendants = (): number =>
+  sum(descendants().map((pid) => processBytes(pid, 'VmHWM')));
 
 /** The same of what each holds now. */
-export const bytesOfDescendants = (): number => sum(descendants().map((pid) => bytesOf(pid, 'VmRSS')));
+export const bytesOfDescendants = (): number => sum(descendants().map((pid) => processBytes(pid, 'VmRSS')));
 
 /** Of a process and each of them, bytes: of pages that several share, to each its part (PSS), so that a sum counts them once. */
 export const shareBytesOfDescendants = (of: number): number[] =>
   usageOfTree(of)
-    .pids.map((pid) => bytesOf(pid, 'Pss', 'smaps_rollup'))
+    .pids.map((pid) => processBytes(pid, 'Pss', 'smaps_rollup'))
     .filter((share) => share > 0);
 
 /** Processor time of this process and of them so far, with all threads, milliseconds: what work takes on a busy machine, too. */
@@ -45,11 +46,11 @@ export function watchMemory(workOf: (commandLine: string[]) => string | undefine
   const peaks: MemoryPeaks = { byWork: new Map(), together: 0 };
   const timer = setInterval(() => {
     const pids = descendants();
-    peaks.together = Math.max(peaks.together, sum(pids.map((pid) => bytesOf(pid, 'VmRSS'))));
+    peaks.together = Math.max(peaks.together, sum(pids.map((pid) => processBytes(pid, 'VmRSS'))));
     for (const pid of pids) {
       const work = workOf(textOf(`/proc/${pid}/cmdline`).split('\0').filter(Boolean));
       if (work === undefined) continue;
-      peaks.byWork.set(work, Math.max(peaks.byWork.get(work) ?? 0, bytesOf(pid, 'VmHWM')));
+      peaks.byWork.set(work, Math.max(peaks.byWork.get(work) ?? 0, processBytes(pid, 'VmHWM')));
     }
   }, 250);
   return {
@@ -60,7 +61,7 @@ export function watchMemory(workOf: (commandLine: string[]) => string | undefine
   };
 }
 
-export const bytesOf = (pid: number, key: string, file = 'status'): number =>
+export const processBytes = (pid: number, key: string, file = 'status'): number =>
   1024 * Number(new RegExp(`^${key}:\\s+(\\d+) kB`, 'm').exec(textOf(`/proc/${pid}/${file}`))?.[1] ?? 0);
 
 export const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);

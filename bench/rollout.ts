@@ -8,7 +8,7 @@ import { Sampler } from '../engine/decoder/sampler.ts';
 import { buildDecoderGraph, WEIGHTS_FILE } from '../engine/onnx/decoder-graph.ts';
 import type { LocalPolicy } from '../engine/policy.ts';
 import { flat, randomWeights } from '../test/support/engine/random-model.ts';
-import { inTurn, rowsOf } from './bench.ts';
+import { interleavedRuns, benchRowsOf } from './bench.ts';
 import type { Bench } from './bench.ts';
 
 const [EPISODES, QUICK_EPISODES, GROUP, PROMPT] = [128, 32, 16, 25];
@@ -114,14 +114,14 @@ export const rolloutBench: Bench = async function* (options) {
         for (let start = 0; start < count; start += GROUP)
           await decodeGroup(session, sampler, all.slice(start, start + GROUP));
       };
-      const { ours, anchor } = await inTurn(
+      const { ours, anchor } = await interleavedRuns(
         name,
         { ours: (run) => speed(() => continuously(policy, all, run)), anchor: () => speed(groupByGroup) },
         (tokensPerSecond) => `${Math.round(tokensPerSecond)} tokens/s`,
         { ...options, runs },
       );
       const what = `${count} episodes, ${name}, continuous batch vs group by group`;
-      yield rowsOf('rollout')(what, 'tokens/s', 'more', ours, anchor);
+      yield benchRowsOf('rollout')(what, 'tokens/s', 'more', ours, anchor);
     }
   } finally {
     await session.release();

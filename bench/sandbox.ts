@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import type { Backend } from '../environments/sandbox/contract.ts';
+import type { SandboxBackend } from '../environments/sandbox/contract.ts';
 import { openSandbox, sandboxFacts } from '../environments/sandbox/open-sandbox.ts';
-import { inTurn, rowsOf } from './bench.ts';
+import { interleavedRuns, benchRowsOf } from './bench.ts';
 import type { Bench } from './bench.ts';
 
 const PROGRAMS: Readonly<Record<string, readonly [string, ...string[]]>> = {
@@ -11,7 +11,7 @@ const PROGRAMS: Readonly<Record<string, readonly [string, ...string[]]>> = {
   node: ['node', '-e', 'console.log(1)'],
 };
 /** What the backends run that have one language only. */
-const LANGUAGE: Partial<Record<Backend, string>> = { 'wasi-python': 'python', quickjs: 'node' };
+const LANGUAGE: Partial<Record<SandboxBackend, string>> = { 'wasi-python': 'python', quickjs: 'node' };
 
 /**
  * What a sandbox adds to a program that does nothing: milliseconds from asking to the answer, in each sandbox that works
@@ -28,7 +28,7 @@ export const sandboxBench: Bench = async function* (options) {
     for (const [program, argv] of Object.entries(PROGRAMS)) {
       if ((LANGUAGE[name] ?? program) !== program) continue;
       const [file, ...args] = argv;
-      const { plain, sandboxed } = await inTurn(
+      const { plain, sandboxed } = await interleavedRuns(
         `${program} in ${name}`,
         {
           plain: () => milliseconds(() => promisify(execFile)(file, args)),
@@ -37,7 +37,7 @@ export const sandboxBench: Bench = async function* (options) {
         (ms) => `${ms.toFixed(0)} ms`,
         { ...options, runs },
       );
-      yield rowsOf('sandbox')(`${program} in ${name}`, 'ms', 'less', sandboxed, plain);
+      yield benchRowsOf('sandbox')(`${program} in ${name}`, 'ms', 'less', sandboxed, plain);
     }
   }
 };

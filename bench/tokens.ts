@@ -7,7 +7,7 @@ import { builtInEnvironments } from '../environments/families/index.ts';
 import { inThisProcess } from '../environments/host/hosted-environment.ts';
 import calculator from '../examples/calculator.json' with { type: 'json' };
 import { tinySpec } from '../test/support/tiny-spec.ts';
-import { rowsOf } from './bench.ts';
+import { benchRowsOf } from './bench.ts';
 import type { Bench } from './bench.ts';
 import { withEngine } from './installations.ts';
 import { plainRun } from '../test/support/plain-run.ts';
@@ -51,7 +51,7 @@ export const tokensBench: Bench = async function* (options) {
     runs.push(tokens);
     if (untilGoal !== undefined) reached.push(untilGoal);
   }
-  const row = rowsOf('tokens');
+  const row = benchRowsOf('tokens');
   const goal = `until held-out success is ${percent(GOAL)}, in ${reached.length} of ${runs.length} runs`;
   if (reached.length > 0) yield row(goal, 'tokens', 'less', reached);
   const sampled = runs.map((tokens) => tokens.sampled);

@@ -53,7 +53,7 @@ interface StorePatience {
 }
 
 /** Gives `use` the object store to read from, as it is, and closes it afterwards. */
-export async function withStore<T>(
+export async function withStoreOf<T>(
   options: ConnectionOptions,
   use: (store: ObjectStore) => Promise<T>,
   { patient = false }: StorePatience = {},
@@ -96,7 +96,7 @@ export async function withTemporal<T>(
   const { Client } = await import('@temporalio/client');
   const { openConnection } = await import('../runs/temporal/temporal-connection.ts');
   const { fromTemporal } = await import('../runs/temporal/from-temporal.ts');
-  const { patiently } = await import('./patient-connection.ts');
+  const { patientConnection: patiently } = await import('./patient-connection.ts');
   const connection = openConnection(temporalAddress);
   const client = new Client({ connection, namespace });
   try {

@@ -10,7 +10,7 @@ import type { Progress } from '../workflows/control/messages.ts';
 import { trainedShare } from '../core/training/figures.ts';
 import { samplesIn } from '../core/training/dimensions.ts';
 import { howOf, howTable } from './how-solved.ts';
-import { measured } from '../core/statistics/measured.ts';
+import { measuredShare } from '../core/statistics/measured.ts';
 import { percent } from '../core/percent.ts';
 import { interval, MOSTLY } from './show-progress.ts';
 import { textTable } from '../runs/text-table.ts';
@@ -70,7 +70,7 @@ export function reportRun(
 
   function cell(evaluation: EvaluationResult | null, arms: EvaluationResult['arms']): string {
     if (evaluation === null || arms.length === 0) return '–';
-    const { success, ...bounds } = measured(total(arms), confidence, samplesIn(evaluation));
+    const { success, ...bounds } = measuredShare(total(arms), confidence, samplesIn(evaluation));
     return `${percent(success)}  [${interval(bounds)}]`;
   }
 }
@@ -93,14 +93,14 @@ export function summarizeRun(
 ) {
   const of = (evaluation: EvaluationResult | null) =>
     evaluation && {
-      ...measured(total(evaluation.arms), confidence, samplesIn(evaluation)),
+      ...measuredShare(total(evaluation.arms), confidence, samplesIn(evaluation)),
       ...(evaluation.conduct && { how: howOf(evaluation.conduct, confidence) }),
       outcomes: evaluation.outcomes,
       toolFailures: toolFailuresOf(evaluation.arms),
       arms: Object.fromEntries(
         evaluation.arms.map((tally) => [
           armName(tally.arm),
-          { ...measured(tally, confidence, samplesIn(evaluation)), ...tally },
+          { ...measuredShare(tally, confidence, samplesIn(evaluation)), ...tally },
         ]),
       ),
     };

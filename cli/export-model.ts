@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { loadPolicy } from '../store/training/checkpoints.ts';
-import type { Policy } from '../store/training/checkpoints.ts';
+import type { PolicyContent } from '../store/training/checkpoints.ts';
 import type { ObjectStore } from '../store/objects/object-store.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import { withDtype } from '../engine/hf-dtype.ts';
@@ -43,7 +43,7 @@ export async function exportModel(
 }
 
 /** Inputs and outputs are those of `buildDecoderGraph`. */
-async function writeOnnx(folder: string, { config, weights }: Policy): Promise<void> {
+async function writeOnnx(folder: string, { config, weights }: PolicyContent): Promise<void> {
   await mkdir(folder);
   await writeFile(path.join(folder, 'decoder.onnx'), buildDecoderGraph(config));
   const parts = weightShapes(config).map(([name]) => {

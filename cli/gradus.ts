@@ -9,48 +9,48 @@ import { ownManifest } from './own-manifest.ts';
 const COMMANDS: Record<string, { description: string; load: () => Promise<() => Command> }> = {
   init: {
     description: 'Writes an example environment, its spec and a test into this folder.',
-    load: async () => (await import('./commands/init.ts')).init,
+    load: async () => (await import('./commands/init.ts')).initCommand,
   },
   check: {
     description: 'Checks that environments do what training relies on, and plays episodes of their experts.',
-    load: async () => (await import('./commands/check.ts')).check,
+    load: async () => (await import('./commands/check.ts')).checkEnvironmentCommand,
   },
   environments: {
     description: 'Lists the built-in environments and those of the project, and what each needs.',
-    load: async () => (await import('./commands/environments.ts')).environments,
+    load: async () => (await import('./commands/environments.ts')).environmentsCommand,
   },
   train: {
     description: 'Runs a spec, shows its progress, and ends with the table of before and after.',
-    load: async () => (await import('./commands/train.ts')).train,
+    load: async () => (await import('./commands/train.ts')).trainCommand,
   },
   dev: {
     description: 'Runs servers and workers until Ctrl-C.',
-    load: async () => (await import('./commands/dev.ts')).dev,
+    load: async () => (await import('./commands/dev.ts')).devCommand,
   },
   dashboard: {
     description: 'Serves the dashboard for any Temporal and bucket.',
-    load: async () => (await import('./commands/dashboard.ts')).dashboard,
+    load: async () => (await import('./commands/dashboard.ts')).dashboardCommand,
   },
   setup: {
     description:
       'Installs what the package alone does not have: servers, libtensorflow, Python environments.',
-    load: async () => (await import('./commands/setup.ts')).setup,
+    load: async () => (await import('./commands/setup.ts')).setupCommand,
   },
   start: {
     description: 'Starts a run on workers that are already running.',
-    load: async () => (await import('./commands/start.ts')).start,
+    load: async () => (await import('./commands/start.ts')).startCommand,
   },
   runs: {
     description: 'Lists runs, those that wait for a person first.',
-    load: async () => (await import('./commands/runs.ts')).runs,
+    load: async () => (await import('./commands/runs.ts')).runsCommand,
   },
   why: {
     description: 'Shows what a run waits for: a person, a verdict, a missing worker, a retry.',
-    load: async () => (await import('./commands/why.ts')).why,
+    load: async () => (await import('./commands/why.ts')).whyCommand,
   },
   decide: {
     description: 'Shows the question that a run has for a person, or answers it.',
-    load: async () => (await import('./commands/steer.ts')).decide,
+    load: async () => (await import('./commands/steer.ts')).decideCommand,
   },
   pause: {
     description: 'Pauses a run after the step in flight.',
@@ -66,7 +66,7 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
   },
   set: {
     description: 'Changes budgets and limits of a running run.',
-    load: async () => (await import('./commands/set.ts')).set,
+    load: async () => (await import('./commands/set.ts')).setCommand,
   },
   delete: {
     description: 'Deletes all that Temporal and the store have of a run, after a confirmation.',
@@ -74,44 +74,44 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
   },
   checkpoints: {
     description: 'Lists the checkpoints of a run, oldest first.',
-    load: async () => (await import('./commands/checkpoints.ts')).checkpoints,
+    load: async () => (await import('./commands/checkpoints.ts')).checkpointsCommand,
   },
   metrics: {
     description: 'Shows the facts and figures of every step of a run, and exports them.',
-    load: async () => (await import('./commands/metrics.ts')).metrics,
+    load: async () => (await import('./commands/metrics.ts')).metricsCommand,
   },
   find: {
     description: 'Finds episodes of a run by outcome, reward and other facts, and exports them.',
-    load: async () => (await import('./commands/find.ts')).find,
+    load: async () => (await import('./commands/find.ts')).findCommand,
   },
   episode: {
     description: 'Shows one episode: turns, calls, observations and rewards.',
-    load: async () => (await import('./commands/episode.ts')).episode,
+    load: async () => (await import('./commands/episode.ts')).episodeCommand,
   },
   timeline: {
     description: 'Shows the attempts of an episode: what a fault cost, and what was not repeated.',
-    load: async () => (await import('./commands/timeline.ts')).timeline,
+    load: async () => (await import('./commands/timeline.ts')).timelineCommand,
   },
   operations: {
     description:
       'Shows activities under way in all runs, the workers of each queue, and what the store holds.',
-    load: async () => (await import('./commands/operations.ts')).operations,
+    load: async () => (await import('./commands/operations.ts')).operationsCommand,
   },
   compare: {
     description: 'Compares two to four runs: their specs, their results, and where they part.',
-    load: async () => (await import('./commands/compare.ts')).compare,
+    load: async () => (await import('./commands/compare.ts')).compareCommand,
   },
   reweigh: {
     description: 'Computes what a step would have trained under another reward.',
-    load: async () => (await import('./commands/reweigh.ts')).reweigh,
+    load: async () => (await import('./commands/reweigh.ts')).reweighCommand,
   },
   ledger: {
     description: 'Shows what the verification ladder of a run decided and spent.',
-    load: async () => (await import('./commands/ledger.ts')).ledger,
+    load: async () => (await import('./commands/ledger.ts')).ledgerCommand,
   },
   review: {
     description: 'Reviews, in which people give verdicts.',
-    load: async () => (await import('./commands/review.ts')).review,
+    load: async () => (await import('./commands/review.ts')).reviewCommand,
   },
   generate: {
     description: 'Samples answers of a checkpoint; every line is a task of its own, as in training.',
@@ -119,11 +119,11 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
   },
   replay: {
     description: 'Samples a stored episode again, token by token, or forks it at one of its tokens.',
-    load: async () => (await import('./commands/replay.ts')).replay,
+    load: async () => (await import('./commands/replay.ts')).replayCommand,
   },
   reverify: {
     description: 'Judges stored episodes of a run by another verifier, without rolling them out again.',
-    load: async () => (await import('./commands/reverify.ts')).reverify,
+    load: async () => (await import('./commands/reverify.ts')).reverifyCommand,
   },
   harbor: {
     description: 'Writes tasks of the environment swe as task folders of Harbor.',

@@ -8,7 +8,7 @@ import type { RewardSpec } from '../core/schema/reward.ts';
 import type { RlStageSpec } from '../core/schema/stages/rl.ts';
 import type { Arm } from '../core/schema/tasks.ts';
 import { total } from '../core/training/stage-policy.ts';
-import { measured } from '../core/statistics/measured.ts';
+import { measuredShare } from '../core/statistics/measured.ts';
 import { percent } from '../core/percent.ts';
 import { interval } from './show-progress.ts';
 
@@ -99,7 +99,7 @@ const arms = (all: readonly Arm[]): string => all.map(armName).join(', ');
 
 function show(tallies: readonly ArmTally[] | null, confidence: number, samples: number): string {
   if (tallies === null || total(tallies).trials === 0) return '–';
-  const { success, ...bounds } = measured(total(tallies), confidence, samples);
+  const { success, ...bounds } = measuredShare(total(tallies), confidence, samples);
   return `${percent(success)} (${interval(bounds)})`;
 }
 

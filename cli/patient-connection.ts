@@ -33,11 +33,15 @@ export async function connectPatiently(address: string, options: PatienceOptions
   const connection = await new Patience(address, options).call(() =>
     Connection.connect({ address, ...(options.channelArgs && { channelArgs: options.channelArgs }) }),
   );
-  return patiently(connection, address, options);
+  return patientConnection(connection, address, options);
 }
 
 /** The same connection, with patient calls. */
-export function patiently(connection: Connection, address: string, options: PatienceOptions): Connection {
+export function patientConnection(
+  connection: Connection,
+  address: string,
+  options: PatienceOptions,
+): Connection {
   const patience = new Patience(address, options);
   const workflowService = new Proxy(connection.workflowService, {
     get: (service, name) => {

@@ -64,7 +64,7 @@ async function listedIn(file: string): Promise<string[]> {
 }
 
 /** The built-in environments and those of the project, by name, in this process. Throws what environments/families/index.ts throws. */
-export async function loadEnvironments(modules: NamedModules): Promise<Map<string, Environment>> {
+export async function loadProjectEnvironments(modules: NamedModules): Promise<Map<string, Environment>> {
   const { loadEnvironments: load } = await import('../environments/families/index.ts');
   // The modules of users are TypeScript. In a checkout this process was started with it; elsewhere what is ours is loaded
   // before, since it looks at each file that comes after it.

@@ -2,7 +2,7 @@ import type { Forked } from '../activities/replay/fork-episode.ts';
 import type { Replayed, ReplayedToken } from '../activities/replay/replay-episode.ts';
 import type { ReplayAnswer } from '../activities/replay/replay.ts';
 import { placeOf } from '../runs/episodes/place.ts';
-import { chance, chancesOf, differenceLine, endOf, quoted, verdictOf } from '../runs/replay/words.ts';
+import { chance, chancesOf, differenceLine, endOfFork, quotedText, verdictOf } from '../runs/replay/words.ts';
 
 // A replay and a fork as text for a terminal.
 
@@ -32,9 +32,9 @@ function turnLines(tokens: readonly ReplayedToken[], turns: Replayed['turns'], i
   const before = i === 0 ? tokens.slice(0, start) : [];
   const after = tokens.slice(end, turns[i + 1]?.start ?? tokens.length);
   return [
-    ...(before.length > 0 ? [`        it was made to begin with ${quoted(textOf(before))}`] : []),
+    ...(before.length > 0 ? [`        it was made to begin with ${quotedText(textOf(before))}`] : []),
     ...tokens.slice(start, end).map((token, n) => tokenLine(start + n, token)),
-    ...(after.length > 0 ? [`        ← ${quoted(textOf(after))}`] : []),
+    ...(after.length > 0 ? [`        ← ${quotedText(textOf(after))}`] : []),
   ];
 }
 
@@ -43,9 +43,9 @@ function tokenLine(position: number, token: ReplayedToken): string {
   const { all, kept } = chancesOf(token);
   const others = alternatives
     .filter((one) => one.id !== id)
-    .map((one) => `${one.id} ${quoted(one.text)} ${chance(one.logprob)}`);
+    .map((one) => `${one.id} ${quotedText(one.text)} ${chance(one.logprob)}`);
   const cut = kept === null ? '' : ` (${kept} behind the cut)`;
-  return `${String(position).padStart(6)}  ${quoted(text).padEnd(16)} ${all.padStart(8)}${cut}   ${others.join('  ')}`.trimEnd();
+  return `${String(position).padStart(6)}  ${quotedText(text).padEnd(16)} ${all.padStart(8)}${cut}   ${others.join('  ')}`.trimEnd();
 }
 
 const textOf = (tokens: readonly ReplayedToken[]): string => tokens.map(({ text }) => text).join('');
@@ -65,6 +65,6 @@ function forkLines({ at, tokens, turns, status, outcome, stopped }: Forked): str
       ];
     }),
     '',
-    endOf({ status, outcome, stopped }),
+    endOfFork({ status, outcome, stopped }),
   ];
 }

@@ -1,4 +1,4 @@
-import { replay } from '../activities/replay/replay.ts';
+import { replayStored } from '../activities/replay/replay.ts';
 import type { ReplayAnswer, ReplayDependencies, ReplayRequest } from '../activities/replay/replay.ts';
 import { createDecoder } from '../engine/decoder/decoder.ts';
 import { EnvironmentHost } from '../environments/host/environment-host.ts';
@@ -8,7 +8,7 @@ import type { WorkerSettings } from '../workers/settings.ts';
 
 /**
  * Replays or forks an episode in this process, as a rollout worker would play it: users' code runs in hosts of its own.
- * Throws what `replay` and `EnvironmentHost.open` throw.
+ * Throws what `replayStored` and `EnvironmentHost.open` throw.
  */
 export async function runReplay(
   settings: WorkerSettings,
@@ -18,7 +18,7 @@ export async function runReplay(
   const store = ObjectStore.open(settings.store);
   const host = await EnvironmentHost.open(hostOptions(settings));
   try {
-    return await replay(request, {
+    return await replayStored(request, {
       store,
       environments: host.environments,
       createDecoder: () => createDecoder({ threads: settings.decoderThreads }),

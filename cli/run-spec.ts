@@ -15,7 +15,7 @@ import type { WorkerSettings } from '../workers/settings.ts';
 import { specDigest } from '../runs/control/start.ts';
 import { alertWebhook, startAlerting } from './alerting.ts';
 import type { AlertingOptions } from './alerting.ts';
-import { explain, watch } from './watch-run.ts';
+import { explain, watchProgress } from './watch-run.ts';
 import { whyItWaits } from './why-it-waits.ts';
 
 export interface RunSpecOptions extends InstallationOptions {
@@ -69,7 +69,7 @@ export async function runSpec<T>(
     // Where the servers are another process's, that one tells.
     if (!('holder' in up)) alerting = startAlerting(settings, alertsBeside(options));
     const watching = new AbortController();
-    const watched = watch(handle, say, watching.signal, () => whyItWaits(client, workflowId));
+    const watched = watchProgress(handle, say, watching.signal, () => whyItWaits(client, workflowId));
     const ended = handle.result().catch((error: unknown) => Promise.reject(explain(error)));
     const result = await Promise.race([ended, interrupted]).finally(() => watching.abort());
     await watched;

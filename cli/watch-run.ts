@@ -22,7 +22,7 @@ function waiting({ reason, answers }: OpenQuestion): string {
 const STILL_MS = 20_000;
 
 /** Prints progress until the signal is aborted, and where there is none, what `why` says that the run waits for. */
-export async function watch(
+export async function watchProgress(
   handle: WorkflowHandle<typeof curriculum>,
   say: (text: string) => void,
   signal: AbortSignal,

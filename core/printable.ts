@@ -7,7 +7,7 @@
 export const printable = (text: string): string => text.replaceAll(HIDDEN, asEscape);
 
 /** The pieces of a text in turn: what is shown as it is, and what is written out in its place. */
-export function* piecesOf(text: string): Generator<{ hidden: boolean; text: string }> {
+export function* printablePieces(text: string): Generator<{ hidden: boolean; text: string }> {
   let from = 0;
   for (const { 0: character, index } of text.matchAll(HIDDEN)) {
     if (index > from) yield { hidden: false, text: text.slice(from, index) };

@@ -10,7 +10,7 @@ export const runAt = (run: string): string => at('runs', run);
 export const stepAt = ({ run, stage, step }: Pick<Place, 'run' | 'stage' | 'step'>): string =>
   `${runAt(run)}${at('steps', stage, step)}`;
 
-export const groupAt = ({ run, stage, step, group }: Omit<Place, 'episode'>): string =>
+export const groupAddress = ({ run, stage, step, group }: Omit<Place, 'episode'>): string =>
   `${runAt(run)}${at('groups', stage, step, group)}`;
 
 export const episodeAt = ({ run, stage, step, group, episode }: Place): string =>
@@ -33,7 +33,7 @@ export const reviewAt = (id: string): string => at('reviews', id);
 export const drawingAt = (key: string, block: number): string => at('drawings', key, block);
 
 /** The samples of one task of a group: that of an episode. */
-export const taskAt = ({ episode, ...place }: Place): string => `${groupAt(place)}?episode=${episode}`;
+export const taskAt = ({ episode, ...place }: Place): string => `${groupAddress(place)}?episode=${episode}`;
 
 /** What a step would have taught by another reward. */
 export const reweighAt = ({ run, stage, step }: Pick<Place, 'run' | 'stage' | 'step'>): string =>

@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { RunObserver, RunView } from '../runs/overview/run.ts';
 
 /** What a person has asked of a run from its page. */
-export type Asked = { kind: 'pause' | 'resume' | 'stop' } | { kind: 'answer'; question: string };
+export type SteerRequest = { kind: 'pause' | 'resume' | 'stop' } | { kind: 'answer'; question: string };
 
 const GOES_ON = ['running', 'waiting'];
 
 /** Whether a run says of itself that it is as it was asked to be; of one that does not say how it stands it is not known. */
 export function isDone(
-  asked: Asked,
+  asked: SteerRequest,
   { execution, progress }: Pick<RunView, 'execution' | 'progress'>,
 ): boolean {
   if (execution.value !== null && execution.value.closedAt !== null) return true;
@@ -33,7 +33,7 @@ const EVERY_MS = 100;
 export async function untilDone(
   observer: RunObserver,
   run: string,
-  asked: Asked,
+  asked: SteerRequest,
   withinMs: number,
 ): Promise<boolean> {
   const until = performance.now() + withinMs;
@@ -45,20 +45,23 @@ export async function untilDone(
 }
 
 /** As it stands in the address of the run's page. */
-export const askedIn = (kind: string | undefined, question: string | undefined): Asked | null => {
+export const steerRequestIn = (
+  kind: string | undefined,
+  question: string | undefined,
+): SteerRequest | null => {
   if (kind === 'pause' || kind === 'resume' || kind === 'stop') return { kind };
   return kind === 'answer' && question !== undefined ? { kind, question } : null;
 };
 
-export const askedQuery = (asked: Asked): string =>
+export const askedQuery = (asked: SteerRequest): string =>
   `?${new URLSearchParams({ asked: asked.kind, ...(asked.kind === 'answer' && { question: asked.question }) }).toString()}`;
 
-const TEXTS: Record<Asked['kind'], string> = {
+const TEXTS: Record<SteerRequest['kind'], string> = {
   pause: 'It was asked to pause',
   resume: 'It was asked to go on',
   stop: 'It was asked to stop',
   answer: 'The answer was sent',
 };
 
-export const askedText = ({ kind }: Asked): string =>
+export const askedText = ({ kind }: SteerRequest): string =>
   `${TEXTS[kind]}, and has not confirmed that yet: this page shows the state before. The note goes away when it has.`;

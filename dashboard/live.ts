@@ -1,7 +1,7 @@
 import { streamSSE } from 'hono/streaming';
 import { asset } from './assets.ts';
 import type { App } from './context.ts';
-import { Turns } from './turns.ts';
+import { WorkQueue } from './turns.ts';
 
 /** How often a page that somebody follows is made anew. */
 const INTERVAL_MS = 1500;
@@ -28,10 +28,10 @@ class Followed {
   private readonly make: () => Promise<Made | null>;
 
   private readonly intervalMs: number;
-  private readonly turns: Turns;
+  private readonly turns: WorkQueue;
   private ended = false;
 
-  constructor(make: () => Promise<Made | null>, intervalMs: number, turns: Turns) {
+  constructor(make: () => Promise<Made | null>, intervalMs: number, turns: WorkQueue) {
     this.make = make;
     this.intervalMs = intervalMs;
     this.turns = turns;
@@ -79,7 +79,7 @@ interface Inner {
  */
 export function serveLive(app: App, intervalMs = INTERVAL_MS): void {
   const open = new Map<string, Followed>();
-  const turns = new Turns();
+  const turns = new WorkQueue();
   app.get('/live', (c) => {
     // Nobody reads what follows the head, nor would anybody end it.
     if (c.req.method === 'HEAD') return c.body(null);

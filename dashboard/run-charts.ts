@@ -5,7 +5,7 @@ import { total } from '../core/training/stage-policy.ts';
 import { figuresOf, sampledToLearn } from '../core/training/figures.ts';
 import type { StepFacts } from '../core/training/step-facts.ts';
 import { MOST_SERIES, shortNumber } from '../svg/charts.ts';
-import type { LineChart, Mark, Series, Stretch } from '../svg/charts.ts';
+import type { LineChart, ChartMark, ChartSeries, Stretch } from '../svg/charts.ts';
 import { CONFIDENCE } from './parts/numbers.tsx';
 
 /** A chart of a run, by what it answers. */
@@ -19,15 +19,15 @@ const percent = (y: number): string => `${shortNumber(100 * y)} %`;
 /** The charts of a run's steps that tell whether it learns and why not; all by the step of the run. */
 export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
   const figures = steps.map((step) => ({ step: step.step, of: figuresOf(step) }));
-  const series = (name: string, key: string): Series => ({
+  const series = (name: string, key: string): ChartSeries => ({
     name,
     points: figures.map(({ step, of }) => [step, of[key] ?? null]),
   });
   /** Without the lines that no step knows anything of. */
-  const known = (...all: Series[]): Series[] =>
+  const known = (...all: ChartSeries[]): ChartSeries[] =>
     all.filter(({ points }) => points.some(([, y]) => y !== null && Number.isFinite(y)));
   /** Of what is measured every so often: a line from each time to the next. */
-  const measured = (name: string, key: string): Series => ({
+  const measured = (name: string, key: string): ChartSeries => ({
     name,
     points: figures.flatMap(({ step, of }) => (of[key] === undefined ? [] : [[step, of[key]] as const])),
   });
@@ -163,13 +163,13 @@ function tokensASecond(step: StepFacts): number | null {
 const gradientNorm = (step: StepFacts): number | null => figuresOf(step)['learner/gradient-norm'] ?? null;
 
 /** Of all levels together, with the interval, and of each where there are several. */
-function heldOutOf(steps: readonly StepFacts[]): Series[] {
+function heldOutOf(steps: readonly StepFacts[]): ChartSeries[] {
   const looks = steps.flatMap(({ step, heldOut }) =>
     // Where nothing could be judged nothing is known.
     heldOut === null || total(heldOut.arms).trials === 0 ? [] : [{ step, arms: heldOut.arms }],
   );
   if (looks.length === 0) return [];
-  const all: Series = {
+  const all: ChartSeries = {
     name: 'all',
     points: looks.map(({ step, arms }) => [step, rate(total(arms))]),
     band: looks.map(({ step, arms }) => {
@@ -185,7 +185,7 @@ function heldOutOf(steps: readonly StepFacts[]): Series[] {
   };
   return [
     all,
-    ...names.slice(0, MOST_SERIES - 1).map((name): Series => ({
+    ...names.slice(0, MOST_SERIES - 1).map((name): ChartSeries => ({
       name,
       points: looks.map(({ step, arms }) => [step, one(arms, name)]),
     })),
@@ -203,9 +203,9 @@ function stretchesOf(steps: readonly StepFacts[]): Stretch[] {
   return found;
 }
 
-function marksOf(steps: readonly StepFacts[]): Mark[] {
+function marksOf(steps: readonly StepFacts[]): ChartMark[] {
   return steps.flatMap(({ step, alarms, decision }) => [
-    ...alarms.map(({ name }): Mark => ({ x: step, kind: 'alarm', label: `step ${step}: ${name}` })),
+    ...alarms.map(({ name }): ChartMark => ({ x: step, kind: 'alarm', label: `step ${step}: ${name}` })),
     ...(decision.kind === 'continue'
       ? []
       : [
@@ -213,7 +213,7 @@ function marksOf(steps: readonly StepFacts[]): Mark[] {
             x: step,
             kind: 'decision',
             label: `step ${step}: ${decision.kind}${decision.reason === null ? '' : `, ${decision.reason}`}`,
-          } satisfies Mark,
+          } satisfies ChartMark,
         ]),
   ]);
 }

@@ -9,7 +9,7 @@ export const LONGEST_HELD_MS = 2000;
  * Work that comes again and again, for whoever asks: some of it at once, in the order in which it came. After each work its
  * place rests for as long as the work took, so that the event loop is there for others at least half of the time.
  */
-export class Turns {
+export class WorkQueue {
   private free: number;
   private readonly waiting: (() => void)[] = [];
   private readonly pause: (ms: number) => Promise<unknown>;

@@ -21,8 +21,8 @@ import {
   reportIsDue,
   untilLadderIsDone,
 } from '../plugins/molecules/report/judge-report.ts';
-import type { Judged } from '../plugins/molecules/report/judge-report.ts';
-import { count, duration, toolName } from '../plugins/molecules/report/names.ts';
+import type { JudgedStages } from '../plugins/molecules/report/judge-report.ts';
+import { countText, duration, toolName } from '../plugins/molecules/report/names.ts';
 import { moleculesPage } from '../plugins/molecules/report/page/page.ts';
 import { makeReport } from '../plugins/molecules/report/report.ts';
 import type { MoleculesReport, ReportTier } from '../plugins/molecules/report/report.ts';
@@ -110,18 +110,18 @@ const LOWEST: ReportTier = { verifier: 'molecule', tier: 'fast', passAtLeast: 1 
 function linesOf(
   { result, progress }: FinishedRun,
   report: MoleculesReport,
-  judged: Judged | null,
+  judged: JudgedStages | null,
 ): string[] {
   const [lowest] = report.funnel;
   const run =
-    `Run ${progress.run}: ${count(result.steps)} steps in ${duration(totalTime(progress.seconds))}, ` +
-    `${count(lowest?.candidates ?? 0)} candidates, ${count(lowest?.different ?? 0)} different molecules. ` +
+    `Run ${progress.run}: ${countText(result.steps)} steps in ${duration(totalTime(progress.seconds))}, ` +
+    `${countText(lowest?.candidates ?? 0)} candidates, ${countText(lowest?.different ?? 0)} different molecules. ` +
     `Weights ${result.checkpoint.weights.slice(0, 12)}.`;
   if (result.after === null) return [run, 'The run was stopped before its end: there is nothing to compare.'];
   if (judged === null) return [run, 'The fast tier alone has judged: xTB and DFT had no worker.'];
   const cost = Object.entries(judged).map(([verifier, { before, after }]) => {
     const spent = duration(before.seconds + after.seconds);
-    return `${count(before.computed + after.computed)} calculations by ${toolName(verifier)} (${spent})`;
+    return `${countText(before.computed + after.computed)} calculations by ${toolName(verifier)} (${spent})`;
   });
   return [
     run,

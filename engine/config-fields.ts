@@ -8,7 +8,7 @@ import { inBrief } from './foreign-json.ts';
 export type JsonObject = { [key: string]: Json };
 
 /** `most`: what follows from the field is allocated, or gone through. */
-export function count(json: JsonObject, field: string, most: number, otherwise?: number): number {
+export function countField(json: JsonObject, field: string, most: number, otherwise?: number): number {
   const value = json[field] ?? otherwise;
   const isCount = typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
   if (!isCount) throw invalid(`${field} must be a whole number above 0, and is ${show(value)}`);
@@ -16,7 +16,7 @@ export function count(json: JsonObject, field: string, most: number, otherwise?:
   return value;
 }
 
-export function positive(json: JsonObject, field: string, otherwise?: number): number {
+export function positiveField(json: JsonObject, field: string, otherwise?: number): number {
   const value = json[field] ?? otherwise;
   if (typeof value === 'number' && Number.isFinite(value) && value > 0) return value;
   throw invalid(`${field} must be a number above 0, and is ${show(value)}`);

@@ -1,5 +1,5 @@
 import type { Json } from '../core/json/json.ts';
-import { count, flag, invalid, isObject, positive, show, unsupported } from './config-fields.ts';
+import { countField, flag, invalid, isObject, positiveField, show, unsupported } from './config-fields.ts';
 import { unknownArchitecture } from './architectures.ts';
 import { inBrief } from './foreign-json.ts';
 import type { ARCHITECTURES } from './architectures.ts';
@@ -38,21 +38,26 @@ export function fromHfConfig(json: Json): ModelConfig {
   ] as const) {
     if ((json[field] ?? plain) !== plain) throw unsupported(`${field} ${show(json[field])}`);
   }
-  const hiddenSize = count(json, 'hidden_size', MOST.width);
-  const attentionHeads = count(json, 'num_attention_heads', MOST.heads);
-  const maxPositions = count(json, 'max_position_embeddings', MOST.positions);
+  const hiddenSize = countField(json, 'hidden_size', MOST.width);
+  const attentionHeads = countField(json, 'num_attention_heads', MOST.heads);
+  const maxPositions = countField(json, 'max_position_embeddings', MOST.positions);
   const biases = biasesOf(json, family);
   const { theta, scaling } = ropeOf(json, maxPositions);
   const config: ModelConfig = {
-    vocabSize: count(json, 'vocab_size', MOST.tokens),
+    vocabSize: countField(json, 'vocab_size', MOST.tokens),
     hiddenSize,
-    intermediateSize: count(json, 'intermediate_size', MOST.width),
-    layers: count(json, 'num_hidden_layers', MOST.layers),
+    intermediateSize: countField(json, 'intermediate_size', MOST.width),
+    layers: countField(json, 'num_hidden_layers', MOST.layers),
     attentionHeads,
-    keyValueHeads: count(json, 'num_key_value_heads', MOST.heads, attentionHeads),
-    headSize: count(json, 'head_dim', MOST.headSize, family === 'qwen3' ? 128 : hiddenSize / attentionHeads),
+    keyValueHeads: countField(json, 'num_key_value_heads', MOST.heads, attentionHeads),
+    headSize: countField(
+      json,
+      'head_dim',
+      MOST.headSize,
+      family === 'qwen3' ? 128 : hiddenSize / attentionHeads,
+    ),
     maxPositions,
-    rmsNormEpsilon: positive(json, 'rms_norm_eps', 1e-6),
+    rmsNormEpsilon: positiveField(json, 'rms_norm_eps', 1e-6),
     ropeTheta: theta,
     tieEmbeddings: flag(json, 'tie_word_embeddings', false),
     ...(scaling && { ropeScaling: scaling }),
@@ -104,7 +109,7 @@ function refuseSlidingWindow(json: JsonObject, { layers, maxPositions }: ModelCo
   const named = Array.isArray(types) && types.some((type) => type !== 'full_attention');
   const switched =
     json['use_sliding_window'] === true &&
-    count(json, 'max_window_layers', Number.MAX_SAFE_INTEGER, 28) < layers;
+    countField(json, 'max_window_layers', Number.MAX_SAFE_INTEGER, 28) < layers;
   if (named || (types == null && switched)) {
     throw unsupported(`sliding-window attention (sliding_window ${show(window)})`);
   }

@@ -1,4 +1,4 @@
-import { flag, invalid, isObject, positive, show, unsupported } from './config-fields.ts';
+import { flag, invalid, isObject, positiveField, show, unsupported } from './config-fields.ts';
 import type { JsonObject } from './config-fields.ts';
 import { yarnAttentionFactor } from './rope.ts';
 import type { RopeScaling } from '../core/model/config.ts';
@@ -10,7 +10,7 @@ export function ropeOf(
 ): { theta: number; scaling: RopeScaling | undefined } {
   const parameters = json['rope_parameters'] ?? json['rope_scaling'] ?? {};
   if (!isObject(parameters)) throw invalid('rope_parameters is not an object');
-  const theta = positive(parameters, 'rope_theta', positive(json, 'rope_theta', 10_000));
+  const theta = positiveField(parameters, 'rope_theta', positiveField(json, 'rope_theta', 10_000));
   if (json['rope_theta'] != null && theta !== json['rope_theta']) {
     throw invalid('rope_theta and rope_parameters.rope_theta differ: keep the right one');
   }
@@ -22,7 +22,7 @@ export function ropeOf(
 
 function scalingOf(parameters: JsonObject, maxPositions: number): RopeScaling | undefined {
   const type = parameters['rope_type'] ?? parameters['type'] ?? 'default';
-  const original = () => positive(parameters, 'original_max_position_embeddings', maxPositions);
+  const original = () => positiveField(parameters, 'original_max_position_embeddings', maxPositions);
   switch (type) {
     case 'default':
       return undefined;
@@ -32,26 +32,26 @@ function scalingOf(parameters: JsonObject, maxPositions: number): RopeScaling | 
         throw unsupported('rope_type dynamic with a longer context than the original');
       return undefined;
     case 'linear':
-      return { kind: 'linear', factor: positive(parameters, 'factor') };
+      return { kind: 'linear', factor: positiveField(parameters, 'factor') };
     case 'llama3':
       return {
         kind: 'llama3',
-        factor: positive(parameters, 'factor'),
-        lowFrequencyFactor: positive(parameters, 'low_freq_factor'),
-        highFrequencyFactor: positive(parameters, 'high_freq_factor'),
+        factor: positiveField(parameters, 'factor'),
+        lowFrequencyFactor: positiveField(parameters, 'low_freq_factor'),
+        highFrequencyFactor: positiveField(parameters, 'high_freq_factor'),
         originalPositions: original(),
       };
     case 'yarn': {
-      const factor = positive(parameters, 'factor', maxPositions / original());
+      const factor = positiveField(parameters, 'factor', maxPositions / original());
       const optional = (field: string) =>
-        parameters[field] == null ? undefined : positive(parameters, field);
+        parameters[field] == null ? undefined : positiveField(parameters, field);
       return {
         kind: 'yarn',
         factor,
-        betaFast: positive(parameters, 'beta_fast', 32),
-        betaSlow: positive(parameters, 'beta_slow', 1),
+        betaFast: positiveField(parameters, 'beta_fast', 32),
+        betaSlow: positiveField(parameters, 'beta_slow', 1),
         originalPositions: original(),
-        attentionFactor: positive(
+        attentionFactor: positiveField(
           parameters,
           'attention_factor',
           yarnAttentionFactor(factor, optional('mscale'), optional('mscale_all_dim')),

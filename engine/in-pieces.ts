@@ -17,7 +17,7 @@ export function atOnce<T>(work: InPieces<T>): T {
 
 /** To the end, with turns of the event loop in between. Rejects with the signal's reason. */
 export async function inTurns<T>(work: InPieces<T>, signal?: AbortSignal): Promise<T> {
-  const turns = new Turns(signal);
+  const turns = new EventLoopTurns(signal);
   for (;;) {
     const { done, value } = work.next();
     if (done) return value;
@@ -26,7 +26,7 @@ export async function inTurns<T>(work: InPieces<T>, signal?: AbortSignal): Promi
 }
 
 /** For a loop whose rounds are awaited anyway: `if (turns.due) await turns.take()` between two of them. */
-export class Turns {
+export class EventLoopTurns {
   private since = performance.now();
   private readonly signal: AbortSignal | undefined;
 

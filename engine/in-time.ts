@@ -14,7 +14,7 @@ const script = new Script('work()');
  * backtrack for years, and neither could be interrupted otherwise. Throws Error when it takes more than `seconds`. Where the
  * process was stopped, or got no processor, meanwhile, it is tried again with twice the time. Costs 50 µs.
  */
-export function inTime<T>(work: () => T, seconds = SECONDS): T {
+export function interruptedAfter<T>(work: () => T, seconds = SECONDS): T {
   for (let tries = 1, limit = seconds; ; tries++, limit *= 2) {
     const before = process.cpuUsage();
     context['work'] = work;

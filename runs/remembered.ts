@@ -1,7 +1,7 @@
 import { messageOf } from '../core/errors.ts';
 
 /** What a source said last, when, and why it says no more. */
-export interface Look<T> {
+export interface LastKnown<T> {
   value: T | null;
   /** Epoch milliseconds; null where it has never answered. */
   asOf: number | null;
@@ -11,8 +11,8 @@ export interface Look<T> {
 
 /** Something that is looked at by many: read once for all who look within a time, and remembered while its source is away. */
 export class Remembered<T> {
-  private last: Look<T> = { value: null, asOf: null, problem: null };
-  private looking: Promise<Look<T>> | null = null;
+  private last: LastKnown<T> = { value: null, asOf: null, problem: null };
+  private looking: Promise<LastKnown<T>> | null = null;
   private at = -Infinity;
   private readonly read: () => Promise<T>;
   private readonly freshMs: number;
@@ -22,14 +22,14 @@ export class Remembered<T> {
     this.freshMs = freshMs;
   }
 
-  look(): Promise<Look<T>> {
+  look(): Promise<LastKnown<T>> {
     if (this.looking === null && performance.now() - this.at < this.freshMs)
       return Promise.resolve(this.last);
     this.looking ??= this.lookAnew();
     return this.looking;
   }
 
-  private async lookAnew(): Promise<Look<T>> {
+  private async lookAnew(): Promise<LastKnown<T>> {
     try {
       this.last = { value: await this.read(), asOf: Date.now(), problem: null };
     } catch (error) {

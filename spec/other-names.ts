@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { objectsOf, refusal, schemasAt, showPath } from '../core/schema/strict.ts';
-import type { Path, Problem } from '../core/schema/strict.ts';
+import { objectsOf, refusalOfSpec, schemasAt, showPath } from '../core/schema/strict.ts';
+import type { Path, SpecProblem } from '../core/schema/strict.ts';
 
 /**
  * Names of fields in other trainers, and what the spec calls the same thing: same meaning, same unit. In camelCase;
@@ -75,7 +75,7 @@ export function withOwnNames(
   what: string,
 ): { written: unknown; hints: string[] } {
   const hints: string[] = [];
-  const problems: Problem[] = [];
+  const problems: SpecProblem[] = [];
   const own = named(schema, written, [], (path, name, here, twice) => {
     if (twice) {
       problems.push({
@@ -84,7 +84,7 @@ export function withOwnNames(
       });
     } else hints.push(`${showPath([...path, name], what)} is read as ${here}`);
   });
-  if (problems.length > 0) throw refusal(what, problems);
+  if (problems.length > 0) throw refusalOfSpec(what, problems);
   return { written: hints.length === 0 ? written : own, hints };
 }
 

@@ -7,13 +7,13 @@ import { withOwnNames } from './other-names.ts';
 import { checkEvaluation, evaluationOf } from '../core/schema/evaluation.ts';
 import { checkModel, modelOf } from '../core/schema/model.ts';
 import type { NamedModel } from '../core/schema/model.ts';
-import { checkReward, rewardOf } from '../core/schema/reward.ts';
+import { checkReward, rewardSpecOf } from '../core/schema/reward.ts';
 import { checkSampling } from '../core/schema/sampling.ts';
 import { checkStages, stagesOf } from '../core/schema/stages/stages.ts';
 import { checkVerification, verificationOf } from '../core/schema/verification.ts';
 import { checkNames } from '../core/schema/tasks.ts';
-import { inside, parseStrictly, refusal } from '../core/schema/strict.ts';
-import type { Path, Problem } from '../core/schema/strict.ts';
+import { inside, parseStrictly, refusalOfSpec } from '../core/schema/strict.ts';
+import type { Path, SpecProblem } from '../core/schema/strict.ts';
 
 /** A spec whose names are checked; only the store can say which checkpoint a model's origin is. */
 export type ParsedSpec = Omit<CurriculumSpec, 'model'> & { model: NamedModel };
@@ -28,11 +28,11 @@ const WHAT = 'the curriculum spec';
 export function parseSpec(written: unknown, run: string, environments: SpecEnvironments): ParsedSpec {
   const own = readNames(written).written;
   const spec = withFittingCounts(own, readShape(own), environments);
-  const problems: Problem[] = [];
+  const problems: SpecProblem[] = [];
   check(spec, environments, (path, message) => {
     problems.push({ path, message: message + noteOfDefault(path, own, spec) });
   });
-  if (problems.length > 0) throw refusal(WHAT, problems);
+  if (problems.length > 0) throw refusalOfSpec(WHAT, problems);
   return normalize(spec, run, environments);
 }
 
@@ -52,7 +52,7 @@ function refuseWarmStart(written: unknown): void {
   if (warmStart === undefined) return;
   const stage = JSON.stringify({ kind: 'supervised', name: 'warm-start', ...warmStart });
   const message = `is a stage: take it out, and put this at the beginning of "stages": ${stage}`;
-  throw refusal(WHAT, [{ path: ['warmStart'], message }]);
+  throw refusalOfSpec(WHAT, [{ path: ['warmStart'], message }]);
 }
 
 /** What is refused of a field that nobody wrote is its default, which a person has not heard of. */
@@ -101,7 +101,7 @@ function normalize(written: WrittenSpec, run: string, environments: SpecEnvironm
     learner: written.learner,
     ...(Object.keys(taskVersions).length > 0 && { taskVersions }),
     sampling: written.sampling,
-    reward: rewardOf(written.reward, written.sampling, verification),
+    reward: rewardSpecOf(written.reward, written.sampling, verification),
     ...(verification && { verification }),
     stages: stagesOf(stages, written.sampling),
     evaluation: evaluationOf(written.evaluation),

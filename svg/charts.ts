@@ -5,7 +5,7 @@ import { escapeXml, line, rect, text } from './elements.ts';
  * policy forbids styles in the text shows them as they are meant. What a chart says is in its label and, where somebody
  * wants the numbers, in a table beside it.
  */
-export interface Series {
+export interface ChartSeries {
   name: string;
   /** In the order of x. A gap in the line where y is null. */
   points: readonly (readonly [x: number, y: number | null])[];
@@ -21,7 +21,7 @@ export interface Stretch {
 }
 
 /** Something that happened at x: a decision, an alarm. */
-export interface Mark {
+export interface ChartMark {
   x: number;
   kind: 'decision' | 'alarm';
   label: string;
@@ -30,9 +30,9 @@ export interface Mark {
 export interface LineChart {
   /** What a screen reader says of it. */
   label: string;
-  series: readonly Series[];
+  series: readonly ChartSeries[];
   stretches?: readonly Stretch[];
-  marks?: readonly Mark[];
+  marks?: readonly ChartMark[];
   /** What y begins or ends with whatever the points say. */
   low?: number;
   high?: number;
@@ -137,8 +137,8 @@ const under = (x: number, words: string, anchor: 'start' | 'middle' | 'end'): st
 
 /** An alarm is a triangle and a decision a diamond, so that colours are not needed. */
 /** Marks that would lie on each other are the first of them, which says how many more there are. */
-function apart(marks: readonly Mark[], x: (at: number) => number): Mark[] {
-  const places = new Map<string, { first: Mark; more: number }>();
+function apart(marks: readonly ChartMark[], x: (at: number) => number): ChartMark[] {
+  const places = new Map<string, { first: ChartMark; more: number }>();
   for (const one of marks) {
     const place = `${one.kind} ${Math.round(x(one.x) / MARK_WIDTH)}`;
     const known = places.get(place);
@@ -150,7 +150,7 @@ function apart(marks: readonly Mark[], x: (at: number) => number): Mark[] {
   );
 }
 
-function mark(x: number, kind: Mark['kind'], label: string): string {
+function mark(x: number, kind: ChartMark['kind'], label: string): string {
   const top = PLOT.top - 2;
   const shape =
     kind === 'alarm'
@@ -248,7 +248,7 @@ const svg = (label: string, parts: readonly string[]): string =>
   `<svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeXml(label)}">${parts.join('')}</svg>`;
 
 /** Each on top of those before it; what is not known of one counts for nothing. */
-function stack(series: readonly Series[]): Series[] {
+function stack(series: readonly ChartSeries[]): ChartSeries[] {
   const below = new Map<number, number>();
   return series.map(({ name, points }) => ({
     name,
@@ -263,7 +263,7 @@ function stack(series: readonly Series[]): Series[] {
 const isKnown = (y: number | null): y is number => y !== null && Number.isFinite(y);
 
 /** What stands together without a gap. */
-function pieces(points: Series['points']): (readonly [number, number])[][] {
+function pieces(points: ChartSeries['points']): (readonly [number, number])[][] {
   const found: (readonly [number, number])[][] = [[]];
   for (const [x, y] of points) {
     if (isKnown(y)) found.at(-1)!.push([x, y]);
@@ -273,7 +273,7 @@ function pieces(points: Series['points']): (readonly [number, number])[][] {
 }
 
 /** At most so many points, with every peak that there was. */
-function thinned(points: Series['points']): Series['points'] {
+function thinned(points: ChartSeries['points']): ChartSeries['points'] {
   if (points.length <= MOST_POINTS) return points;
   const size = Math.ceil((points.length * 2) / MOST_POINTS);
   const kept: (readonly [number, number | null])[] = [];

@@ -87,7 +87,7 @@ export const panel = (width: number, height: number, heading: string): string[] 
 ];
 
 /** An element that another program has drawn, within a page: its ids are made its own, its name spaces left out. */
-export function embed(svg: string, prefix: string, x: number, y: number): string {
+export function embedSvg(svg: string, prefix: string, x: number, y: number): string {
   return svg
     .slice(svg.indexOf('<svg'))
     .replace(/<!--.*?-->/gs, '')

@@ -12,7 +12,7 @@ export interface LaneBar {
   title: string;
 }
 
-export interface Lane {
+interface Lane {
   label: string;
   bars: readonly LaneBar[];
 }

@@ -4,7 +4,7 @@ import type { Role } from '../core/names.ts';
 import { OWN_LOADER, ownModule } from '../engine/own-module.ts';
 import { lostAttemptsReporter } from './fail-lost-attempts.ts';
 import { inheritedEnvironment } from './inherited-environment.ts';
-import type { Block } from './loop-meter.ts';
+import type { LoopBlock } from './loop-meter.ts';
 import type { WorkerMessage } from './loop-watch.ts';
 import { WORKER_METRICS } from './sdk-metrics.ts';
 import { settingsToEnv } from './settings.ts';
@@ -33,7 +33,7 @@ export interface Workers {
   /** What each worker said of itself when it was ready. */
   descriptions: string[];
   /** The longest time that the event loop of a role's processes was kept, as far as has been heard. */
-  longestBlock(role: Role): Block;
+  longestBlock(role: Role): LoopBlock;
   /** The process that serves a role, while there is one. */
   pid(role: Role): number | undefined;
   /** Resolves when every role is served again. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 /** A time in which the event loop did not turn. */
-export interface Block {
+export interface LoopBlock {
   /** Processor time of the loop's own thread in it, ms: what work took, and not what a busy machine withheld. */
   busyMs: number;
   /** Wall time, ms. */
@@ -26,14 +26,14 @@ function threadBusyMs(): number {
  * by processor time, so that a process that the machine stopped or starved is not taken for one that worked on.
  */
 export class LoopMeter {
-  longest: Block = { busyMs: 0, wallMs: 0 };
+  longest: LoopBlock = { busyMs: 0, wallMs: 0 };
   private readonly timer: NodeJS.Timeout;
-  private readonly onBlock: (block: Block) => void;
+  private readonly onBlock: (block: LoopBlock) => void;
   private at = performance.now();
   private busy = threadBusyMs();
 
   /** `onBlock` is told of every block that is seen, however short. */
-  constructor(onBlock: (block: Block) => void = () => undefined) {
+  constructor(onBlock: (block: LoopBlock) => void = () => undefined) {
     this.onBlock = onBlock;
     this.timer = setInterval(() => this.look(), TICK_MS).unref();
   }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { Heartbeats } from '../activities/heartbeats.ts';
 import { LoopMeter } from './loop-meter.ts';
-import type { Block } from './loop-meter.ts';
+import type { LoopBlock } from './loop-meter.ts';
 
 /** What a worker process says to its supervisor. */
 export type WorkerMessage =
@@ -15,7 +15,7 @@ export type WorkerMessage =
 export interface SignOfLife {
   /** The activities under way. */
   running: string[];
-  longestBlock: Block;
+  longestBlock: LoopBlock;
 }
 
 export interface LoopWatchOptions {
@@ -117,7 +117,7 @@ export class LoopWatch implements Heartbeats {
     await this.thread.terminate();
   }
 
-  private sawBlock({ busyMs, wallMs }: Block): void {
+  private sawBlock({ busyMs, wallMs }: LoopBlock): void {
     const during = [...this.running.values(), ...this.ended].join(', ') || 'no activity';
     this.ended = [];
     if (busyMs < SAY_MS) return;

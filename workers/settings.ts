@@ -5,7 +5,7 @@ import { commandLine } from '../core/installation.ts';
 
 /** Tiers with a worker in TypeScript. */
 export type ServedTier = 'simulation' | 'high-fidelity';
-export const TIERS: readonly ServedTier[] = ['simulation', 'high-fidelity'];
+export const SERVED_TIERS: readonly ServedTier[] = ['simulation', 'high-fidelity'];
 
 /** `4` for every tier, or `simulation=8,high-fidelity=2`; tiers that are left out have `otherwise`. */
 const perTier = <T>(number: z.ZodType<number>, otherwise: T) =>
@@ -18,18 +18,18 @@ const perTier = <T>(number: z.ZodType<number>, otherwise: T) =>
         const [name, written] = part.includes('=') ? part.split('=', 2) : [undefined, part];
         const tier = name?.trim() as ServedTier | undefined;
         const value = number.safeParse(Number(written.trim() === '' ? Number.NaN : written));
-        if ((tier !== undefined && !TIERS.includes(tier)) || !value.success) {
-          const message = `"${part}" is neither a number nor TIER=NUMBER, with a tier of ${TIERS.join(', ')}`;
+        if ((tier !== undefined && !SERVED_TIERS.includes(tier)) || !value.success) {
+          const message = `"${part}" is neither a number nor TIER=NUMBER, with a tier of ${SERVED_TIERS.join(', ')}`;
           context.addIssue({ code: 'custom', message });
           return z.NEVER;
         }
-        for (const one of tier === undefined ? TIERS : [tier]) values[one] = value.data;
+        for (const one of tier === undefined ? SERVED_TIERS : [tier]) values[one] = value.data;
       }
       return values;
     });
 
 const tierList = (values: Record<ServedTier, number | undefined>): string =>
-  TIERS.flatMap((tier) => (values[tier] === undefined ? [] : [`${tier}=${values[tier]}`])).join(',');
+  SERVED_TIERS.flatMap((tier) => (values[tier] === undefined ? [] : [`${tier}=${values[tier]}`])).join(',');
 
 const listOf = (text: string): string[] =>
   text

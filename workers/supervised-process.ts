@@ -6,7 +6,7 @@ import { GradusError } from '../core/errors.ts';
 import type { LostAttempt } from './fail-lost-attempts.ts';
 import { END_AFTER_SECONDS } from './loop-watch.ts';
 import type { SignOfLife, WorkerMessage } from './loop-watch.ts';
-import type { Block } from './loop-meter.ts';
+import type { LoopBlock } from './loop-meter.ts';
 
 /** How a worker process is started, and how it says that it is ready. */
 export interface ProcessKind {
@@ -50,7 +50,7 @@ const SILENT_SECONDS = 10;
 export class SupervisedProcess {
   descriptions: string[] = [];
   /** Of the event loops of all processes that there have been, as their signs of life said. */
-  longestBlock: Block = { busyMs: 0, wallMs: 0 };
+  longestBlock: LoopBlock = { busyMs: 0, wallMs: 0 };
   private readonly kind: ProcessKind;
   private readonly options: SupervisionOptions;
   private child: ChildProcess | undefined;

@@ -4,7 +4,7 @@ import type { Role } from '../core/names.ts';
 import type { HostedEnvironment } from '../environments/host/hosted-environment.ts';
 import { commonOptions } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
-import { TIERS } from './settings.ts';
+import { SERVED_TIERS } from './settings.ts';
 import type { ServedTier } from './settings.ts';
 
 /**
@@ -18,7 +18,7 @@ export function neededRoles(
   const asked = new Set<string>();
   for (const { verifiers } of environments)
     for (const { tier, served } of verifiers) if (served?.by === 'function') asked.add(tier);
-  const needed = roles.filter((role) => !TIERS.includes(role as ServedTier) || asked.has(role));
+  const needed = roles.filter((role) => !SERVED_TIERS.includes(role as ServedTier) || asked.has(role));
   return needed.length === 0 ? roles : needed;
 }
 

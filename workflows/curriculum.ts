@@ -39,7 +39,7 @@ import type { StoredChange, RunChange } from '../core/run-change.ts';
 import { addTime, noTime, splitTime } from '../core/time/time-split.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
 import { curriculumActivities } from './activities.ts';
-import { ask, takeAnswer } from './ladder/ask.ts';
+import { askPerson, takeAnswer } from './ladder/ask.ts';
 import { Control } from './control/control.ts';
 import type { ControlState } from './control/control.ts';
 import {
@@ -65,7 +65,7 @@ import { openQuestion, retryReport, stepReport } from './control/message-shapes.
 import { evaluateChild, ownCancellation, rootMessage, stoppedOrThrow, TAKING_OVER } from './ports.ts';
 import { onlyContinued } from './control/refuse.ts';
 import { isNews, refuseChange, refuseForm } from './control/refuse-change.ts';
-import type { Standing } from './control/refuse-change.ts';
+import type { RunToChange } from './control/refuse-change.ts';
 import { searchAttributes } from './search-attributes.ts';
 import type { stage } from './training/stage.ts';
 import type { supervised } from './training/supervised.ts';
@@ -146,7 +146,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
   let leaving = false;
   /** Stages that have ended. */
   const over = new Set(carried?.state.stages.map(({ name }) => name));
-  let looked: Standing['looked'] = null;
+  let looked: RunToChange['looked'] = null;
   const retrying = new Map(carried?.retrying);
   /** What workflows of the run wait to be told, in the order in which they asked. The first one is shown. */
   let questions: OpenQuestion[] = carried?.questions ?? [];
@@ -308,7 +308,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
           const checkpoint = await retryAfterRepair(
             () => curriculumActivities.initializeModel(request),
             ({ reason, answers: [again] }) =>
-              ask(
+              askPerson(
                 { reason, answers: [again!, STOP_WITHOUT_CHECKPOINT] },
                 (open) => void questions.push(open),
               ),

@@ -1,5 +1,5 @@
 import { predict } from '../../core/ladder/calibration.ts';
-import type { Wish } from '../../core/ladder/requests.ts';
+import type { WantedVerdict } from '../../core/ladder/requests.ts';
 import { lastCalibrations } from './calibrate.ts';
 import { archivePrefix, heardKey } from '../../store/keys.ts';
 import { wishes } from '../../store/ladder/ladder-codecs.ts';
@@ -13,8 +13,8 @@ export async function readArchive(
   store: ObjectStore,
   run: string,
   { verifier, signal }: { verifier?: string | undefined; signal?: AbortSignal } = {},
-): Promise<Wish[]> {
-  const deferred = new Map<string, Wish>();
+): Promise<WantedVerdict[]> {
+  const deferred = new Map<string, WantedVerdict>();
   const keys = (await store.list(archivePrefix(run), { signal })).map(({ key }) => key);
   for (const key of keys.toSorted()) {
     for (const wish of (await store.find(key, wishes, { signal })) ?? []) {
@@ -24,7 +24,7 @@ export async function readArchive(
     }
   }
   const calibrations = await lastCalibrations(store, run, signal);
-  const open: [string, Wish][] = [];
+  const open: [string, WantedVerdict][] = [];
   for (const [name, wish] of deferred) {
     const { verifier: asked, version, digest } = wish.ask.request;
     if (await store.head(heardKey(run, asked, version, digest), { signal })) continue;

@@ -1,7 +1,7 @@
 import { isRewarded } from '../../core/episode/outcome.ts';
 import type { Episode } from '../../core/episode/episode.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
-import type { Ask, CheaperVerdict } from '../../core/ladder/requests.ts';
+import type { VerdictRequest, CheaperVerdict } from '../../core/ladder/requests.ts';
 import { tierQueue } from '../../core/names.ts';
 import type { TierSpec } from '../../core/schema/verification.ts';
 import { DEFAULT_TIER_LIMITS } from '../../environments/contract/environment.ts';
@@ -15,7 +15,7 @@ export function askOf(
   { verifier, subject, digest }: TierView,
   environment: string,
   { reviewers, ...asking }: { reviewers: number; run: string; cheaper?: CheaperVerdict[] },
-): Ask {
+): VerdictRequest {
   const { name, version, tier, cost, served, limits } = verifier;
   return {
     request: { format: 'gradus.verify/1', verifier: name, version, digest, subject },

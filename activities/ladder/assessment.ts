@@ -1,4 +1,4 @@
-import type { AssessRequest, PlannedAssessment, Wish } from '../../core/ladder/requests.ts';
+import type { AssessRequest, PlannedAssessment, WantedVerdict } from '../../core/ladder/requests.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import { isRewarded } from '../../core/episode/outcome.ts';
 import type { Outcome } from '../../core/episode/outcome.ts';
@@ -8,7 +8,7 @@ import { askOf, cheaperVerdicts } from './ask-of.ts';
 import { loadCandidates } from './candidates.ts';
 import type { LadderCandidate, LadderDependencies } from './candidates.ts';
 import type { Durable } from '../durable.ts';
-import type { Asker } from '../../environments/host/hosted-environment.ts';
+import type { HostCaller } from '../../environments/host/hosted-environment.ts';
 import { IncidentList } from '../incident-list.ts';
 import { asksKey } from '../../store/keys.ts';
 import { wishes } from '../../store/ladder/ladder-codecs.ts';
@@ -24,7 +24,7 @@ export type AssessmentActivities = Durable<ReturnType<typeof createAssessment>>;
 export function createAssessment(deps: LadderDependencies) {
   const { store } = deps;
 
-  const load = (request: AssessRequest, asker: Asker): Promise<LadderCandidate[]> =>
+  const load = (request: AssessRequest, asker: HostCaller): Promise<LadderCandidate[]> =>
     loadCandidates(
       deps,
       {
@@ -43,7 +43,7 @@ export function createAssessment(deps: LadderDependencies) {
   return {
     /** What the tier must be asked, and has not said yet. */
     async planAssessment(request: AssessRequest, signal: AbortSignal): Promise<PlannedAssessment> {
-      const asks = new Map<string, Wish>();
+      const asks = new Map<string, WantedVerdict>();
       for (const candidate of await load(request, { signal })) {
         const view = candidate.views[1];
         if (!view || view.answer !== null || !passed(candidate, request.rungs)) continue;

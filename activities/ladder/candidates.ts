@@ -1,6 +1,6 @@
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
-import { isPassing } from '../../core/ladder/abstentions.ts';
+import { isTransientAbstention } from '../../core/ladder/abstentions.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { LadderRequest, StepGroups } from '../../core/ladder/requests.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
@@ -12,7 +12,7 @@ import type { BlobRef, TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { Meaning } from '../../environments/host/asks.ts';
 import type { TierFacts } from '../../environments/host/facts.ts';
-import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+import type { HostCaller, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import { sha256Hex } from '../../store/digest.ts';
@@ -67,7 +67,7 @@ export async function loadCandidates(
     verification: Pick<LadderRequest['verification'], 'rungs' | 'counts'>;
     steps: readonly StepGroups[];
   },
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<LadderCandidate[]> {
   const { signal } = asker;
   const candidates: LadderCandidate[] = [];
@@ -141,7 +141,7 @@ export type Viewed = Pick<LadderCandidate, 'environment' | 'task' | 'episode'>;
 export async function viewsOf(
   viewed: readonly Viewed[],
   name: string,
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<(TierView | GradusError | null)[]> {
   const views: (TierView | GradusError | null)[] = [];
   await byEnvironment(viewed, async (environment, members) => {
@@ -163,7 +163,11 @@ function viewOf(verifier: TierFacts, subject: Json): TierView {
 }
 
 /** Fills in what a tier's answers mean. */
-async function interpret(candidates: readonly LadderCandidate[], tier: number, asker: Asker): Promise<void> {
+async function interpret(
+  candidates: readonly LadderCandidate[],
+  tier: number,
+  asker: HostCaller,
+): Promise<void> {
   const answered = candidates.filter(({ views }) => views[tier]?.answer);
   const meanings = await meaningsOf(
     answered.map((candidate) => ({ ...candidate, view: candidate.views[tier]! })),
@@ -175,7 +179,7 @@ async function interpret(candidates: readonly LadderCandidate[], tier: number, a
 /** What the answers of these views mean for their candidates, in order; an answer that is missing means nothing yet. */
 export async function meaningsOf(
   viewed: readonly (Viewed & { view: TierView })[],
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<Meaning[]> {
   const meanings: Meaning[] = [];
   await byEnvironment(viewed, async (environment, members) => {
@@ -222,7 +226,7 @@ function scoreOf(view: TierView | null): TierScore {
   if (meaning?.score != null) return meaning.score;
   // What the environment's own code failed to make of it says nothing of the subject either.
   if (meaning?.fault !== undefined) return 'passing';
-  return answer.kind === 'abstained' && isPassing(answer.type) ? 'passing' : 'abstained';
+  return answer.kind === 'abstained' && isTransientAbstention(answer.type) ? 'passing' : 'abstained';
 }
 
 /** A decision on a candidate, as the ledger has it. */

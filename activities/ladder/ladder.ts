@@ -1,4 +1,4 @@
-import { isPassing } from '../../core/ladder/abstentions.ts';
+import { isTransientAbstention } from '../../core/ladder/abstentions.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 import { basisOf, planTier } from '../../core/ladder/policy.ts';
 import type {
@@ -7,7 +7,7 @@ import type {
   PlanResult,
   SettleRequest,
   SettleResult,
-  Wish,
+  WantedVerdict,
   Withdraw,
 } from '../../core/ladder/requests.ts';
 import type { LedgerTotals } from '../../core/ladder/ledger.ts';
@@ -20,7 +20,7 @@ import { settleEscalation } from './settle-escalation.ts';
 import { appendLedger } from '../../store/ladder/ledger.ts';
 import { archiveKey, asksKey, decisionKey } from '../../store/keys.ts';
 import { plans, wishes } from '../../store/ladder/ladder-codecs.ts';
-import type { Plan } from '../../store/ladder/ladder-codecs.ts';
+import type { StoredPlan } from '../../store/ladder/ladder-codecs.ts';
 import { putAbstention, putHeardVerdict } from '../verification/verdict-cache.ts';
 
 export type LadderActivities = Durable<ReturnType<typeof createLadder>>;
@@ -69,7 +69,7 @@ export function createLadder(deps: LadderDependencies, { mostAsks = MOST_ASKS } 
     async keepLedger({ run, heard, ledger, entries }: WriteLedger, signal: AbortSignal): Promise<void> {
       const hear = async (entry: LedgerEntry): Promise<void> => {
         if (entry.kind !== 'verdict') return;
-        if (entry.type !== undefined && isPassing(entry.type)) {
+        if (entry.type !== undefined && isTransientAbstention(entry.type)) {
           await putAbstention(store, run, entry, entry.type, signal);
         } else if (heard) await putHeardVerdict(store, run, entry, signal);
       };
@@ -100,7 +100,7 @@ async function decidePlan(
   request: PlanRequest,
   mostAsks: number,
   signal: AbortSignal,
-): Promise<Plan> {
+): Promise<StoredPlan> {
   const { verification, rung: tier, steps, came } = request;
   const { verifier, reviewers } = verification.rungs[tier]!;
   const candidates = await loadCandidates(deps, request, { signal });
@@ -109,7 +109,7 @@ async function decidePlan(
     tier > 1
       ? await calibrate(deps.store, request, tier - 1, candidates, signal)
       : { calibrations: request.calibrations, counted: [] };
-  const wanted = new Map<string, Wish>();
+  const wanted = new Map<string, WantedVerdict>();
   for (const candidate of candidates) {
     const { views, environment, digests } = candidate;
     const view = views[tier];
@@ -157,7 +157,7 @@ async function decidePlan(
   };
 }
 
-function basisFor({ scores }: LadderCandidate): Wish['basis'] {
+function basisFor({ scores }: LadderCandidate): WantedVerdict['basis'] {
   const tier = basisOf(scores);
   return tier < 0 ? null : { rung: tier, score: scores[tier] as number };
 }

@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
-import type { Reverification, ReverifyRequest, ReverifyResult, Wish } from '../../core/ladder/requests.ts';
+import type {
+  Reverification,
+  ReverifyRequest,
+  ReverifyResult,
+  WantedVerdict,
+} from '../../core/ladder/requests.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import { meaningsOf, viewsOf } from './candidates.ts';
 import type { LadderDependencies, TierView, Viewed } from './candidates.ts';
@@ -56,7 +61,7 @@ export function createReverify(deps: LadderDependencies) {
 
     /** What a verifier must be asked about the stored episodes of a run, and has not said yet. */
     async planReverify(request: ReverifyRequest, signal: AbortSignal): Promise<ReverifyResult> {
-      const asks = new Map<string, Wish>();
+      const asks = new Map<string, WantedVerdict>();
       for await (const { view, viewed } of episodesOf(deps, request, signal)) {
         if (!view || asks.has(view.digest)) continue;
         const { name: verifier, version } = view.verifier;

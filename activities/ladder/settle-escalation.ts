@@ -2,7 +2,7 @@ import { groupBy } from '../../core/group-by.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 import type { Calibration } from '../../core/ladder/calibration.ts';
-import { decide } from '../../core/ladder/policy.ts';
+import { decideTier } from '../../core/ladder/policy.ts';
 import type { LadderDecision } from '../../core/ladder/policy.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { SettleRequest, SettleResult, StepGroups } from '../../core/ladder/requests.ts';
@@ -18,7 +18,7 @@ import type { LateMove } from '../../core/training/task-draw.ts';
 import { calibrate, putCalibrations } from './calibrate.ts';
 import { decisionEntry, loadCandidates } from './candidates.ts';
 import type { LadderCandidate, LadderDependencies } from './candidates.ts';
-import type { Asker } from '../../environments/host/hosted-environment.ts';
+import type { HostCaller } from '../../environments/host/hosted-environment.ts';
 import { IncidentList } from '../incident-list.ts';
 import { verify } from '../verification/verify-episodes.ts';
 import { appendLedger } from '../../store/ladder/ledger.ts';
@@ -79,7 +79,7 @@ export async function settleEscalation(
 async function decideSettlement(
   deps: LadderDependencies,
   request: SettleRequest,
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<Settlement> {
   const { store } = deps;
   const { signal } = asker;
@@ -104,7 +104,7 @@ async function decideSettlement(
     const outcomes: Record<string, Outcome> = {};
     const decisions = new Map<LadderCandidate, LadderDecision>();
     for (const candidate of members) {
-      const decision = decide(candidate.scores, verification.rungs, counted.calibrations, () => true);
+      const decision = decideTier(candidate.scores, verification.rungs, counted.calibrations, () => true);
       decisions.set(candidate, decision);
       outcomes[nameOf(candidate.episode)] = await outcomeOf(
         candidate,
@@ -192,7 +192,7 @@ async function outcomeOf(
   decision: LadderDecision,
   { verification: { rungs: tiers }, reward }: SettleRequest,
   calibrations: readonly Calibration[],
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<Outcome> {
   const { environment, task, episode, scores, views } = candidate;
   const fast = episode.outcome!;

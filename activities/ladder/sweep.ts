@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { hasRoom, emptyAccount, reserve } from '../../core/ladder/budget.ts';
 import { ids } from '../../core/names.ts';
-import type { PlanSweep, PlannedSweep, Sweep, Wish } from '../../core/ladder/requests.ts';
+import type { PlanSweep, PlannedSweep, Sweep, WantedVerdict } from '../../core/ladder/requests.ts';
 import { concurrency, deadlineSeconds, givenName, runName, wholeBudget } from '../../core/fields.ts';
 import { didYouMean } from '../../core/did-you-mean.ts';
-import { parseStrictly, refusal } from '../../core/schema/strict.ts';
+import { parseStrictly, refusalOfSpec } from '../../core/schema/strict.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
 import { readArchive } from './archive.ts';
 import type { Durable } from '../durable.ts';
@@ -35,14 +35,14 @@ export function createSweep({ store }: { store: ObjectStore }) {
       const { verifier, ...sweep } = parseStrictly(sweepSchema, written, 'the sweep');
       const verification = (await specOfRun(store, sweep.run, { signal }))?.verification;
       if (!verification) {
-        throw refusal('the sweep', [
+        throw refusalOfSpec('the sweep', [
           { path: ['run'], message: `"${sweep.run}" has no verification ladder, and has deferred nothing` },
         ]);
       }
       const higher = verification.rungs.slice(1).map((tier) => tier.verifier);
       if (verifier === undefined) return sweep;
       if (higher.includes(verifier)) return { ...sweep, verifier };
-      throw refusal('the sweep', [
+      throw refusalOfSpec('the sweep', [
         {
           path: ['verifier'],
           message: `no tier of "${sweep.run}" has this verifier${didYouMean(verifier, higher)}`,
@@ -55,7 +55,7 @@ export function createSweep({ store }: { store: ObjectStore }) {
       { run, verifier, budget, writer }: PlanSweep,
       signal: AbortSignal,
     ): Promise<PlannedSweep> {
-      const wanted: Wish[] = [];
+      const wanted: WantedVerdict[] = [];
       let account = emptyAccount();
       for (const wish of await readArchive(store, run, { verifier, signal })) {
         const { cost } = wish.ask;

@@ -6,7 +6,7 @@ import { GradusError, messageOf } from '../../core/errors.ts';
 import type { RandomKey } from '../../core/random.ts';
 import { isOfGroup } from '../../core/reward/rules.ts';
 import type { Alternative, Policy, SampleRequest, SampleResult } from '../../engine/policy.ts';
-import { attemptsOf } from '../../environments/host/facts.ts';
+import { toolAttempts } from '../../environments/host/facts.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { inAttempts } from '../../environments/host/in-attempts.ts';
@@ -16,7 +16,7 @@ import type { PolicyLease } from '../rollout/policy-pool.ts';
 import { verify } from '../verification/verify-episodes.ts';
 import { told, tokenText } from './replay-episode.ts';
 import type { ReplayedToken } from './replay-episode.ts';
-import type { StoredEpisode } from './stored-episode.ts';
+import type { ReplayableEpisode } from './stored-episode.ts';
 
 export interface Fork {
   /** Position of a token that the policy sampled: what stands before it stays. */
@@ -57,7 +57,7 @@ const PAUSE_MS = 200;
  * session cannot be had twice.
  */
 export async function forkEpisode(
-  stored: StoredEpisode,
+  stored: ReplayableEpisode,
   lease: PolicyLease,
   { at, token, seed }: Fork,
   { environment, alternatives, signal, onProgress }: ForkOptions,
@@ -152,7 +152,7 @@ function turnOf({ turns, tokens }: Episode, at: number): number {
 
 /** Throws GradusError('environment', 'fork') where what the calls before the fork have led to cannot be had again. */
 function assertReachable(
-  { spec, episode }: StoredEpisode,
+  { spec, episode }: ReplayableEpisode,
   { name, resume, version, file }: HostedEnvironment,
   tools: readonly ToolFacts[],
   turn: number,
@@ -217,7 +217,7 @@ async function callLong(context: AdvanceContext, episode: Episode, call: ToolCal
   try {
     const called = await inAttempts(
       (attempt) => environment.call(call, { signal, idempotencyKey, attempt, session }, tools),
-      { attempts: attemptsOf(tool), firstPauseMs: PAUSE_MS, signal },
+      { attempts: toolAttempts(tool), firstPauseMs: PAUSE_MS, signal },
     );
     observeCall(context, episode, called);
   } catch (error) {

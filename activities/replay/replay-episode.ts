@@ -7,7 +7,7 @@ import type { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
 import { beginCall } from '../rollout/begin-call.ts';
 import type { PolicyLease } from '../rollout/policy-pool.ts';
-import type { StoredEpisode } from './stored-episode.ts';
+import type { ReplayableEpisode } from './stored-episode.ts';
 
 /** A token that was sampled, then or now. */
 export interface SampledToken {
@@ -27,7 +27,7 @@ export interface ReplayedToken {
 }
 
 /** Where what comes out now is not what was recorded. Positions are into the episode's tokens, turns are counted from 1. */
-export type Difference =
+export type ReplayDifference =
   | { kind: 'token'; turn: number; position: number; recorded: SampledToken; replayed: SampledToken }
   /** The same token with another log-prob, or of other ones that it was drawn among. */
   | { kind: 'logprob'; turn: number; position: number; recorded: number; replayed: number }
@@ -41,7 +41,7 @@ export interface Replayed {
   /** Tokens that were sampled again. */
   sampled: number;
   /** By position. */
-  differences: Difference[];
+  differences: ReplayDifference[];
   /** Of what was read it is not known here how it came about: the environment is not known. */
   unread: boolean;
   promptTokens: number;
@@ -66,7 +66,7 @@ let replays = 0;
  * through the same decoder in the same pieces, so equal weights give equal bits.
  */
 export async function replayEpisode(
-  stored: StoredEpisode,
+  stored: ReplayableEpisode,
   lease: PolicyLease,
   { tools, alternatives, signal, onProgress }: ReplayOptions,
 ): Promise<Replayed> {
@@ -78,7 +78,7 @@ export async function replayEpisode(
     const text = textOf(id);
     return mask[i] === 1 ? { id, text, logprob: episode.samplerLogprobs[i]! } : { id, text };
   });
-  const differences: Difference[] = [];
+  const differences: ReplayDifference[] = [];
   const total = turns.reduce((sum, { start, end }) => sum + end - start, 0);
   const session = `replay ${++replays}`;
   let done = 0;
@@ -139,8 +139,8 @@ function compare(
   from: number,
   now: SampleResult,
   textOf: (id: number) => string,
-): { compared: number; difference: Difference[] } {
-  const difference: Difference[] = [];
+): { compared: number; difference: ReplayDifference[] } {
+  const difference: ReplayDifference[] = [];
   for (const [i, id] of now.tokens.entries()) {
     const position = from + i;
     const was = {
@@ -165,14 +165,14 @@ function compare(
 
 /** Whether prompt, beginning, observations and turns would be read as they were. */
 function readAgain(
-  { group, task, episode, sampled, keyAt }: StoredEpisode,
+  { group, task, episode, sampled, keyAt }: ReplayableEpisode,
   { tokenizer, config }: Pick<PolicyLease, 'tokenizer' | 'config'>,
   dialect: Dialect,
   tools: readonly ToolFacts[],
-): Difference[] {
+): ReplayDifference[] {
   const { tokens, turns, status } = episode;
   const room = Math.min(sampled.sampling.maxCompletionTokens, config.maxPositions - task.promptTokens.length);
-  const differences: Difference[] = [];
+  const differences: ReplayDifference[] = [];
   const differ = (turn: number, position: number, what: string) =>
     differences.push({ kind: 'text', turn, position, what });
   // One that could not be posed has none; what was given the prompt of another task was sampled behind its own.

@@ -43,7 +43,7 @@ export interface ReplayDependencies {
 }
 
 /** Replays or forks one stored episode with its own weights. Throws what the parts of it throw. */
-export async function replay(
+export async function replayStored(
   { place, alternatives, fork }: ReplayRequest,
   { store, environments, createDecoder, signal, onProgress }: ReplayDependencies,
 ): Promise<ReplayAnswer> {

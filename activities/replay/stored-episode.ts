@@ -23,7 +23,7 @@ export interface EpisodePlace {
 }
 
 /** An episode with all that its tokens follow from but the weights. */
-export interface StoredEpisode {
+export interface ReplayableEpisode {
   place: EpisodePlace;
   spec: CurriculumSpec;
   group: Pick<RolloutGroup, 'id' | 'weights'>;
@@ -42,7 +42,7 @@ export async function storedEpisode(
   store: ObjectStore,
   place: EpisodePlace,
   options: CallOptions = {},
-): Promise<StoredEpisode> {
+): Promise<ReplayableEpisode> {
   const { run, stage, step } = place;
   const name = groupId(place.group);
   const spec = await specOfRun(store, run, options);
@@ -144,7 +144,7 @@ async function othersOfTree(
  */
 export async function checkpointThatSampled(
   store: ObjectStore,
-  { place: { run }, spec, group: { weights } }: Pick<StoredEpisode, 'place' | 'spec' | 'group'>,
+  { place: { run }, spec, group: { weights } }: Pick<ReplayableEpisode, 'place' | 'spec' | 'group'>,
   options: CallOptions = {},
 ): Promise<CheckpointRef> {
   const others = spec.stages.flatMap((stage) =>

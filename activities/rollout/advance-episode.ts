@@ -10,9 +10,9 @@ import type { Policy } from '../../engine/policy.ts';
 import type { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { isDeath } from '../../environments/host/asks.ts';
 import type { Called, SessionAsk } from '../../environments/host/asks.ts';
-import { attemptsOf } from '../../environments/host/facts.ts';
+import { toolAttempts } from '../../environments/host/facts.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
-import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+import type { HostCaller, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { inAttempts } from '../../environments/host/in-attempts.ts';
 import { sampleTurn } from './sample-turn.ts';
 
@@ -40,7 +40,7 @@ export interface AdvanceContext {
   /** Told how many tokens each turn had, once it is sampled. */
   sampled?: (tokens: number) => void;
   /** Told of what users' code did wrong. */
-  incident?: Asker['incident'];
+  incident?: HostCaller['incident'];
   /** Absent: what calls show is named and not kept. */
   putImages?: (called: Called) => Promise<Called>;
 }
@@ -192,7 +192,7 @@ async function callInline(
   try {
     called = await inAttempts(
       (attempt) => environment.call(call, { signal, incident, idempotencyKey, attempt, session }, tools),
-      { attempts: tool ? attemptsOf(tool) : 1, firstPauseMs: INLINE_PAUSE_MS, signal },
+      { attempts: tool ? toolAttempts(tool) : 1, firstPauseMs: INLINE_PAUSE_MS, signal },
     );
   } catch (error) {
     signal.throwIfAborted();

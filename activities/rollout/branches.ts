@@ -1,7 +1,7 @@
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { trainableReward } from '../../core/episode/outcome.ts';
 import { chooseBranches, treeOf } from '../../core/episode/tree.ts';
-import type { Path, Place } from '../../core/episode/tree.ts';
+import type { TreePath, TreePlace } from '../../core/episode/tree.ts';
 import type { Growth } from '../../core/requests.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { InPieces } from '../../engine/in-pieces.ts';
@@ -43,7 +43,7 @@ export function* branchesOf(
 export const firstSampleOf = (trees: readonly Pick<RolloutGroup, 'episodes'>[]): number =>
   1 + trees.flatMap(({ episodes }) => episodes).reduce((last, { sample }) => Math.max(last, sample), -1);
 
-const pathOf = ({ episode, reward }: { episode: Episode; reward: number }): Path => ({
+const pathOf = ({ episode, reward }: { episode: Episode; reward: number }): TreePath => ({
   tokens: episode.tokens,
   turns: episode.turns,
   inherited: episode.inherited?.turns ?? 0,
@@ -54,7 +54,7 @@ type Begun = Omit<Episode, 'task' | 'sample' | 'status'>;
 
 const nothing = (): Begun => ({ tokens: [], mask: [], samplerLogprobs: [], turns: [] });
 
-function upTo({ sample, tokens, mask, samplerLogprobs, kept, turns }: Episode, { turn }: Place): Begun {
+function upTo({ sample, tokens, mask, samplerLogprobs, kept, turns }: Episode, { turn }: TreePlace): Begun {
   if (turn === 0) return nothing();
   const end = turns[turn]!.start;
   return {

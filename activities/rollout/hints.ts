@@ -7,7 +7,7 @@ import type { TaskRef } from '../../core/refs.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
-import type { Asker } from '../../environments/host/hosted-environment.ts';
+import type { HostCaller } from '../../environments/host/hosted-environment.ts';
 
 /**
  * What to say to whoever tries tasks again that were failed in a group, in order: made of the first episode of each that
@@ -18,7 +18,7 @@ export async function hintsFor(
   refs: readonly TaskRef[],
   group: RolloutGroup,
   { components }: RewardSpec,
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<(string | GradusError)[]> {
   const failed = refs.map((ref) => {
     const task = group.tasks.findIndex((there) => isDeepStrictEqual(there.ref, ref));

@@ -7,7 +7,7 @@ import type { LocalPolicy } from '../../engine/policy.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
 import { loadPolicy, loadUnmerged, textOf } from '../../store/training/checkpoints.ts';
-import type { Policy } from '../../store/training/checkpoints.ts';
+import type { PolicyContent } from '../../store/training/checkpoints.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 
 /** What a dialect must know of an environment. */
@@ -44,9 +44,9 @@ export class PolicyPool {
   private readonly slots: Slot[] = [];
   private readonly waiting: (() => void)[] = [];
   private clock = 0;
-  private base: { manifest: string; policy: Promise<Policy> } | undefined;
+  private base: { manifest: string; policy: Promise<PolicyContent> } | undefined;
   /** The last checkpoint that was loaded whole, for as long as memory is not wanted: the next may be an adapter of it. */
-  private whole: { manifest: string; policy: WeakRef<Policy> } | undefined;
+  private whole: { manifest: string; policy: WeakRef<PolicyContent> } | undefined;
   private tokenizer: { json: string; tokenizer: Tokenizer } | undefined;
   private readonly store: ObjectStore;
   private readonly create: () => LocalPolicy;
@@ -115,7 +115,7 @@ export class PolicyPool {
   }
 
   /** Every checkpoint of a LoRA run has the same base: the last one is held. */
-  private baseOf(ref: CheckpointRef): Promise<Policy> {
+  private baseOf(ref: CheckpointRef): Promise<PolicyContent> {
     if (this.base?.manifest !== ref.manifest.sha256) {
       const whole = this.whole?.manifest === ref.manifest.sha256 ? this.whole.policy.deref() : undefined;
       const policy = whole ? Promise.resolve(whole) : loadPolicy(this.store, ref);

@@ -1,5 +1,5 @@
 import type { Called } from '../../environments/host/asks.ts';
-import { bytesOf, refOf } from '../../environments/host/images.ts';
+import { imageBytes, imageRefOf } from '../../environments/host/images.ts';
 import { putImage } from '../../store/rollout/images.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
 
@@ -11,7 +11,7 @@ export async function putImages(
   options: CallOptions = {},
 ): Promise<Called> {
   if (!images) return called;
-  const refs = images.map(refOf);
-  await Promise.all(refs.map((ref, i) => putImage(store, run, ref, bytesOf(images[i]!), options)));
+  const refs = images.map(imageRefOf);
+  await Promise.all(refs.map((ref, i) => putImage(store, run, ref, imageBytes(images[i]!), options)));
   return { ...called, observation: { ...called.observation, images: refs } };
 }

@@ -19,9 +19,9 @@ import type {
   ResumeResult,
   ReturnedEpisode,
 } from '../../core/requests.ts';
-import { attemptsOf } from '../../environments/host/facts.ts';
+import { toolAttempts } from '../../environments/host/facts.ts';
 import type { AskKinds } from '../../environments/host/asks.ts';
-import type { Asker } from '../../environments/host/hosted-environment.ts';
+import type { HostCaller } from '../../environments/host/hosted-environment.ts';
 import { advanceEpisode, observeCall } from './advance-episode.ts';
 import { beginCall } from './begin-call.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
@@ -253,7 +253,7 @@ async function startGroup(
   deps: RolloutDependencies,
   request: GroupRequest,
   lease: PolicyLease,
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<RolloutGroup> {
   const refs = request.tasks.map((drawn) => {
     const count = environmentOf(deps.environments, drawn.environment).taskCount(drawn.split, drawn.level);
@@ -346,7 +346,11 @@ type Posed = AskKinds['tasks']['answer'] | GradusError;
 const POSE_ATTEMPTS = 5;
 const POSE_PAUSE_MS = 200;
 
-async function posedBy(environments: Environments, refs: readonly TaskRef[], asker: Asker): Promise<Posed[]> {
+async function posedBy(
+  environments: Environments,
+  refs: readonly TaskRef[],
+  asker: HostCaller,
+): Promise<Posed[]> {
   const posed: Posed[] = [];
   let left = [...refs.keys()];
   const pose = async (): Promise<void> => {
@@ -373,7 +377,7 @@ async function posedBy(environments: Environments, refs: readonly TaskRef[], ask
 async function posedOnce(
   environments: Environments,
   refs: readonly TaskRef[],
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<Posed[]> {
   const posed: Posed[] = [];
   await Promise.all(
@@ -400,7 +404,7 @@ async function advanceOne(
   lease: PolicyLease,
   followed: FollowedEpisode,
   advance: Advance,
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<void> {
   await takeEpisode(deps, request, lease, followed, advance, asker);
   advance.progress.done++;
@@ -412,7 +416,7 @@ async function takeEpisode(
   lease: PolicyLease,
   { task, episode }: FollowedEpisode,
   { number, progress }: Advance,
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<void> {
   // One that could not even be posed has nothing to let go of.
   if (episode.status.kind === 'failed' && episode.turns.length === 0) return;
@@ -490,7 +494,7 @@ function dueCall(
     tool: name,
     id: callKey(`${longName(group)}/${episodeIndex(group, episode)}`, episode.turns.length),
     timeoutSeconds: tool.limits.timeoutSeconds,
-    maxAttempts: attemptsOf(tool),
+    maxAttempts: toolAttempts(tool),
     once: tool.effect === 'once',
     ...(resume === 'pin' && deps.ownQueue !== undefined && { queue: deps.ownQueue }),
   };

@@ -3,7 +3,7 @@ import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { applyRetention as retain, collectGarbage } from '../../store/training/retention.ts';
 
 /** Removes the checkpoints that the spec does not keep, and what none of those left needs. */
-export async function applyRetention(
+export async function retainCheckpoints(
   store: ObjectStore,
   request: RetentionRequest,
   signal: AbortSignal,

@@ -14,7 +14,7 @@ import type { StoredChange } from '../../core/run-change.ts';
 import { putChange } from '../../store/run/changes.ts';
 import { putStepAnswer, putStepFacts } from '../../store/training/step-facts.ts';
 import type { Durable } from '../durable.ts';
-import { applyRetention } from './apply-retention.ts';
+import { retainCheckpoints } from './apply-retention.ts';
 import { buildBatch, buildDemonstrations } from './build-batch.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
 import { initializeModel } from './initialize-model.ts';
@@ -50,6 +50,6 @@ export function createCurriculum(deps: CurriculumDependencies) {
     },
 
     applyRetention: (request: RetentionRequest, signal: AbortSignal) =>
-      applyRetention(store, request, signal),
+      retainCheckpoints(store, request, signal),
   };
 }

@@ -4,7 +4,7 @@ import { RandomStream } from '../../core/random.ts';
 import type { DemonstrationsRequest, EpisodeLimits } from '../../core/requests.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { malformedObservation } from '../../engine/dialect/malformed.ts';
-import { Turns } from '../../engine/in-pieces.ts';
+import { EventLoopTurns } from '../../engine/in-pieces.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { DemonstrationTurn } from '../../environments/contract/environment.ts';
 import type { AskKinds } from '../../environments/host/asks.ts';
@@ -34,7 +34,7 @@ export async function demonstrationSequences(
   const { seed, round, shownBefore = { rounds: 0, tasks: 0 }, limits } = request;
   const lengths = new Map<string, Lengths>();
   const ways = new RandomStream(seed, 'demonstrations', shownBefore.rounds + round);
-  const turns = new Turns(signal);
+  const turns = new EventLoopTurns(signal);
   for (let from = 0; from < request.count; from += BATCH) {
     const batch = Array.from({ length: Math.min(BATCH, request.count - from) }, (_, n) => {
       const i = from + n;

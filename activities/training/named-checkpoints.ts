@@ -7,7 +7,7 @@ import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import { tokenizerConfigOf } from '../../engine/dialect/checkpoint-dialect.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
 import { jsonOf, loadModelFiles, textOf } from '../../store/training/checkpoints.ts';
-import type { Policy } from '../../store/training/checkpoints.ts';
+import type { PolicyContent } from '../../store/training/checkpoints.ts';
 import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { pinCheckpoints } from '../../store/training/retention.ts';
@@ -58,7 +58,7 @@ export async function pinNamed(
  */
 export async function assertSameTokens(
   store: ObjectStore,
-  model: Pick<Policy, 'config' | 'files'>,
+  model: Pick<PolicyContent, 'config' | 'files'>,
   { checkpoints = {}, speaking = [] }: Pick<InitializeRequest, 'checkpoints' | 'speaking'>,
   signal: AbortSignal,
 ): Promise<void> {

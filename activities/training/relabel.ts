@@ -7,7 +7,7 @@ import type { Dialect } from '../../engine/dialect/contract.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import { verdictsIn, verifiersOf } from '../verification/verify-episodes.ts';
-import type { Asker } from '../../environments/host/hosted-environment.ts';
+import type { HostCaller } from '../../environments/host/hosted-environment.ts';
 import { loadModelFiles } from '../../store/training/checkpoints.ts';
 import { putTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { IncidentList } from '../incident-list.ts';
@@ -46,7 +46,7 @@ export async function relabelled(
   dialectFor: (environment: Speaking) => Dialect,
   groups: readonly RolloutGroup[],
   { reward }: Pick<RelabelRequest, 'reward'>,
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<RolloutGroup | null> {
   const { components } = reward;
   const failed = groups.flatMap((group) =>

@@ -1,6 +1,6 @@
 import { isTrainable } from '../../core/algorithms/sample.ts';
 import { taskGroups } from '../../core/algorithms/task-group.ts';
-import type { Scores } from '../../core/algorithms/scores.ts';
+import type { TokenScores } from '../../core/algorithms/scores.ts';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import type { ScoreRequest } from '../../core/requests.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
@@ -53,7 +53,7 @@ export async function scoreEpisodes(
     compute = DEFAULT_COMPUTE,
   }: Pick<ScoreRequest, 'reward' | 'scores' | 'from' | 'compute'>,
   signal: AbortSignal,
-): Promise<Scores> {
+): Promise<TokenScores> {
   const { batch, completionsOf } = layOut(groups, reward);
   if (batch.tokens.length === 0) {
     return Object.fromEntries(asked.map((name) => [name, new Float32Array(0)]));

@@ -1,4 +1,4 @@
-import { isPassing } from '../../core/ladder/abstentions.ts';
+import { isTransientAbstention } from '../../core/ladder/abstentions.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { TierAnswer, TierRequest } from '../../core/tier-contract.ts';
 import { abstentionKey, heardKey, verdictKey } from '../../store/keys.ts';
@@ -74,7 +74,7 @@ export async function putVerdict(
       `${asked.verifier} ${asked.version} ${problem}: fix its worker`,
     );
   }
-  if (answer.kind === 'abstained' && isPassing(answer.type)) return answer;
+  if (answer.kind === 'abstained' && isTransientAbstention(answer.type)) return answer;
   const key = verdictKey(asked.verifier, asked.version, asked.digest);
   return (await store.putIfAbsent(key, verdicts, answer, { signal })).value;
 }

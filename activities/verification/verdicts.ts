@@ -4,7 +4,7 @@ import type { Client } from '@temporalio/client';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import type { SearchAttributePair } from '@temporalio/common';
 import { ids, QUEUES } from '../../core/names.ts';
-import type { Ask, StoredVerdict, RequestVerdicts } from '../../core/ladder/requests.ts';
+import type { VerdictRequest, StoredVerdict, RequestVerdicts } from '../../core/ladder/requests.ts';
 import type { TierAnswer, TierRequest } from '../../core/tier-contract.ts';
 import type { Durable } from '../durable.ts';
 import { lostAttempts } from './lost-attempts.ts';
@@ -18,7 +18,7 @@ export type VerdictActivities = Durable<ReturnType<typeof createVerdicts>>;
 const RUN = defineSearchAttributeKey('GradusRun', 'KEYWORD');
 const VERIFIER = defineSearchAttributeKey('GradusVerifier', 'KEYWORD');
 
-const attributesOf = ({ run, request }: Ask): SearchAttributePair[] => [
+const attributesOf = ({ run, request }: VerdictRequest): SearchAttributePair[] => [
   { key: VERIFIER, value: request.verifier },
   ...(run === undefined ? [] : [{ key: RUN, value: run }]),
 ];

@@ -2,7 +2,7 @@ import type { Episode } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
-import type { Outcome, RuleVerdict } from '../../core/episode/outcome.ts';
+import type { Outcome, StoredRuleVerdict } from '../../core/episode/outcome.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import { composeReward } from '../../core/episode/reward.ts';
 import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
@@ -10,9 +10,9 @@ import { ensembleVerdict } from '../../core/reward/ensemble.ts';
 import type { JudgedSample } from '../../core/reward/rule.ts';
 import { isOfGroup, ruleName, ruleVerdicts } from '../../core/reward/rules.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
-import { Turns } from '../../engine/in-pieces.ts';
+import { EventLoopTurns } from '../../engine/in-pieces.ts';
 import type { HostedVerdict } from '../../environments/host/asks.ts';
-import type { Asker, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
+import type { HostCaller, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 
@@ -23,7 +23,7 @@ export interface Unverified {
   /** What its highest tier says. */
   escalated?: VerdictOfVerifier;
   /** What the rules that compare it with the other samples of its task have said, where these are not at hand. */
-  ruled?: readonly RuleVerdict[] | undefined;
+  ruled?: readonly StoredRuleVerdict[] | undefined;
 }
 
 /**
@@ -36,7 +36,7 @@ export async function verifyAll(
   environments: Environments,
   episodes: readonly Unverified[],
   reward: RewardSpec,
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<Outcome[]> {
   const heard = new Map<Unverified, VerdictOfVerifier[] | Outcome>();
   for (const one of episodes) {
@@ -79,7 +79,7 @@ async function rulesOf(
     const verdicts = heard.get(of)!;
     return of.ref.split === 'train' && isVerdicts(verdicts) ? [{ of, episode: of.episode, verdicts }] : [];
   });
-  const turns = new Turns(signal);
+  const turns = new EventLoopTurns(signal);
   for (const samples of groupBy(judged, ({ of }) => of.episode.task).values()) {
     if (turns.due) await turns.take();
     // Who is judged anew by a higher tier is so alone, and would be unlike all others: what was said of it stays.
@@ -98,7 +98,7 @@ export async function verify(
   environment: HostedEnvironment,
   episode: Unverified,
   reward: RewardSpec,
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<Outcome> {
   const [outcome] = await verifyAll(
     new Map([[episode.ref.environment, environment]]),
@@ -126,7 +126,7 @@ async function verdictsOf(
   environment: HostedEnvironment,
   members: readonly Unverified[],
   reward: RewardSpec,
-  asker: Asker,
+  asker: HostCaller,
 ): Promise<(HostedVerdict[] | GradusError)[]> {
   // Where the lowest tier has been overruled by a higher one, it is not asked again.
   const { ladder: _, ...withoutLadder } = reward;

@@ -1,12 +1,12 @@
 import { DIAGNOSES } from '../../core/diagnosis/alarm.ts';
 import type { DiagnosisName } from '../../core/diagnosis/alarm.ts';
 import { diagnose, undiagnosed } from '../../core/diagnosis/diagnose.ts';
-import type { Setting } from '../../core/diagnosis/diagnosis.ts';
+import type { DiagnosisSetting } from '../../core/diagnosis/diagnosis.ts';
 import { wilson } from '../../core/statistics/intervals.ts';
 import { median } from '../../core/statistics/median.ts';
-import { rowsOf } from '../bench.ts';
+import { benchRowsOf } from '../bench.ts';
 import type { Bench, BenchRow } from '../bench.ts';
-import { KINDS, ONSET, SICKNESSES, stageOf, STRENGTHS } from './simulated-policy.ts';
+import { KINDS, ONSET, SICKNESSES, simulatedStage, STRENGTHS } from './simulated-policy.ts';
 import type { Kind, Sickness, Told } from './simulated-policy.ts';
 
 const STEPS = 100;
@@ -16,7 +16,7 @@ const QUICK_STAGES = 1;
 /** Healthy stages by which no rule was mended: those were the first ones. */
 const UNSEEN = 1000;
 
-const SETTING: Setting = {
+const SETTING: DiagnosisSetting = {
   outcomeWeight: 1,
   lateEpisodes: false,
   klTo: 'reference',
@@ -67,14 +67,14 @@ export const alarmsBench: Bench = async function* (options) {
     const { low, high } = wilson({ successes: hits, trials: of }, 0.95);
     const interval = `[${(100 * low).toFixed(1)}, ${(100 * high).toFixed(1)}] %`;
     say(`  ${name}: ${hits} of ${of} stages ${interval}${more && `, ${more}`}`);
-    return rowsOf('alarms')(name, '% of stages', better, [(100 * hits) / of]);
+    return benchRowsOf('alarms')(name, '% of stages', better, [(100 * hits) / of]);
   };
 
   const healthy: { kind: Kind; raised: Map<DiagnosisName, number[]> }[] = [];
   for (const kind of KINDS) {
     for (let seed = UNSEEN; seed < UNSEEN + count; seed++) {
       signal.throwIfAborted();
-      healthy.push({ kind, raised: raisedIn(await stageOf(seed, { kind, steps: STEPS })) });
+      healthy.push({ kind, raised: raisedIn(await simulatedStage(seed, { kind, steps: STEPS })) });
     }
   }
   for (const name of DIAGNOSES) {
@@ -91,7 +91,7 @@ export const alarmsBench: Bench = async function* (options) {
       for (let seed = 0; seed < count; seed++) {
         signal.throwIfAborted();
         const kind = BEFALLEN[seed % BEFALLEN.length]!;
-        const stage = await stageOf(seed, { kind, steps: STEPS, ill: { sickness, strength } });
+        const stage = await simulatedStage(seed, { kind, steps: STEPS, ill: { sickness, strength } });
         const first = raisedIn(stage)
           .get(name)
           ?.find((step) => step > ONSET);

@@ -139,13 +139,13 @@ const DOSES: Record<Strength, Record<Sickness, number>> = {
   weak: { length: 0.8, ghosts: 0.1, errors: 0.5, 'cut-off': 0.2, loops: 0.35, stutter: 0.35, blind: 0.95, collapse: 0.9, trap: 0.6, hacking: 0.35 },
 };
 
-export interface Shape {
+interface Shape {
   kind: Kind;
   steps: number;
   ill?: { sickness: Sickness; strength: Strength };
 }
 
-export async function stageOf(seed: number, { kind, steps, ill }: Shape): Promise<Told[]> {
+export async function simulatedStage(seed: number, { kind, steps, ill }: Shape): Promise<Told[]> {
   const draws = new Draws(kind, seed);
   const { random } = draws;
   const policy = drawnPolicy(draws, kind, steps);

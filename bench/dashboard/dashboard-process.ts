@@ -1,6 +1,6 @@
 import { openDashboard } from '../../dashboard/open.ts';
 import { readSettings } from '../../workers/settings.ts';
-import { serve } from '../child.ts';
+import { serveChild } from '../child.ts';
 
 // The dashboard in a process of its own, whose memory is then that of the dashboard alone: opened, and with its heap kept
 // small, as everywhere. It is described by the variables that describe a worker.
@@ -13,7 +13,7 @@ const look = (): void => void (peak = Math.max(peak, process.memoryUsage().heapU
 setInterval(look, LOOK_EVERY_MS).unref();
 
 const { url } = await openDashboard(readSettings(), { actions: false, temporalUi: null, port: 0 });
-await serve({
+await serveChild({
   where: () => Promise.resolve({ url }),
   /** The most that its heap has held. */
   heap: () => {

@@ -4,7 +4,7 @@ import { stackEnvironment } from '../../infra/dev/stack-addresses.ts';
 import { startStack } from '../../infra/dev/stack.ts';
 import { ObjectStore } from '../../store/objects/object-store.ts';
 import { readSettings } from '../../workers/settings.ts';
-import { closing, rowsOf } from '../bench.ts';
+import { closing, benchRowsOf } from '../bench.ts';
 import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
 import { Child } from '../child.ts';
 import { withTemporaryFolder } from '../installations.ts';
@@ -64,7 +64,7 @@ async function measured(child: Child, runs: number, size: MadeSize, { say, signa
   const rows: BenchRow[] = [];
   const row = (name: string, unit: string, ours: number[], bound: number | null = null): void => {
     const of = `${size.steps} steps × ${size.groups * size.samples} episodes`;
-    rows.push(rowsOf('dashboard')(`${name}, ${of}`, unit, 'less', ours, bound));
+    rows.push(benchRowsOf('dashboard')(`${name}, ${of}`, unit, 'less', ours, bound));
   };
   const step = (run: number): string => `/runs/${RUN}/steps/${MADE_STAGE}/${1 + ((run * 37) % size.steps)}`;
 

@@ -10,10 +10,10 @@ import { cacheEntry, cacheRoot } from '../../infra/cache-dir.ts';
 import { findOnPath, runCommand, tailOf } from '../../infra/setup/command.ts';
 import { ensurePythonEnvironment } from '../../infra/setup/python-environment.ts';
 import { randomWeights } from '../../test/support/engine/random-model.ts';
-import { inTurn, rowsOf } from '../bench.ts';
+import { interleavedRuns, benchRowsOf } from '../bench.ts';
 import type { BenchOptions, BenchRow } from '../bench.ts';
 import { Child, withChildren } from '../child.ts';
-import type { Answer } from '../child.ts';
+import type { ChildAnswer } from '../child.ts';
 import { withTemporaryFolder } from '../installations.ts';
 
 /** Cores that each engine may use. */
@@ -136,12 +136,12 @@ export async function compareEngines(
 ): Promise<BenchRow[]> {
   const all = Object.entries({ ours, ...anchors });
   const sides = all.map(([side, engine]) => [side, () => engine.call(op, request)] as const);
-  const speed = ({ seconds }: Answer): number => amount / seconds;
-  const show = (answer: Answer): string => `${Math.round(speed(answer))} tokens/s`;
-  const measured = await inTurn<string, Answer>(name, Object.fromEntries(sides), show, options);
+  const speed = ({ seconds }: ChildAnswer): number => amount / seconds;
+  const show = (answer: ChildAnswer): string => `${Math.round(speed(answer))} tokens/s`;
+  const measured = await interleavedRuns<string, ChildAnswer>(name, Object.fromEntries(sides), show, options);
   const megabytes = (side: string): number => Math.round(measured[side]!.at(-1)!.peakBytes / 1e6);
   return Object.keys(anchors).map((side) => ({
-    ...rowsOf(bench)(
+    ...benchRowsOf(bench)(
       `${name}, vs ${side}`,
       'tokens/s',
       'more',

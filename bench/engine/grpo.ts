@@ -4,7 +4,7 @@ import { percent } from '../../core/percent.ts';
 import { median } from '../../core/statistics/median.ts';
 import { loadEnvironments } from '../../environments/families/index.ts';
 import { parseSpec } from '../../spec/parse-spec.ts';
-import { inTurn, rowsOf } from '../bench.ts';
+import { interleavedRuns, benchRowsOf } from '../bench.ts';
 import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
 import { withTemporaryFolder } from '../installations.ts';
 import { compareToTarget, reachedAt, showPoint } from './grpo/learning-curve.ts';
@@ -59,7 +59,7 @@ export const grpoBench: Bench = async function* (options) {
 async function stepTimes(setting: Setting): Promise<BenchRow> {
   const { folder, warm, withTrl } = setting;
   const steps = setting.settings.shortSteps;
-  const { ours, trl } = await inTurn<'ours' | 'trl', readonly number[]>(
+  const { ours, trl } = await interleavedRuns<'ours' | 'trl', readonly number[]>(
     'short runs',
     {
       ours: async () => (await ownRun({ warm, folder, steps, everySteps: steps + 1 }, setting)).stepSeconds,
@@ -71,7 +71,7 @@ async function stepTimes(setting: Setting): Promise<BenchRow> {
   const { groupsPerStep, numGenerations } = stageOf(setting.spec);
   const name = `RL step of ${groupsPerStep} × ${numGenerations} episodes from the same weights, vs TRL's GRPOTrainer, AVX-512`;
   const later = (runs: (readonly number[])[]): number[] => runs.map((seconds) => median(seconds.slice(1)));
-  return rowsOf('engine:grpo')(name, 's/step', 'less', later(ours), later(trl));
+  return benchRowsOf('engine:grpo')(name, 's/step', 'less', later(ours), later(trl));
 }
 
 async function timesToTarget(setting: Setting, success: number): Promise<BenchRow> {
@@ -104,7 +104,7 @@ async function timesToTarget(setting: Setting, success: number): Promise<BenchRo
   const name = `GRPO run ${range}, vs TRL's GRPOTrainer, AVX-512: ${outcome}`;
   const megabytes = (bytes: number): number => Math.round(bytes / 1e6);
   return {
-    ...rowsOf('engine:grpo')(name, 's', 'less', [reached.seconds], [seconds]),
+    ...benchRowsOf('engine:grpo')(name, 's', 'less', [reached.seconds], [seconds]),
     peakMegabytes: { ours: megabytes(own.peakBytes), anchor: megabytes(peakBytes) },
   };
 }

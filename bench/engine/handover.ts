@@ -20,9 +20,9 @@ import { putBatch } from '../../store/training/batches.ts';
 import { saveCheckpoint } from '../../store/training/checkpoints.ts';
 import { randomWeights } from '../../test/support/engine/random-model.ts';
 import { freshState } from '../../test/support/engine/tiny.ts';
-import { inTurn, rowsOf } from '../bench.ts';
+import { interleavedRuns, benchRowsOf } from '../bench.ts';
 import type { Bench, BenchOptions } from '../bench.ts';
-import { openEngine, watchedLearner, withStore } from '../installations.ts';
+import { openEngine, watchedLearner, withEmptyStore } from '../installations.ts';
 import { sum } from '../processes.ts';
 import { ADAM, GRPO } from '../specs.ts';
 import { MODELS, THREADS } from './engines.ts';
@@ -61,7 +61,7 @@ export const handoverBench: Bench = async function* (options) {
   for (const size of quick ? (['1M'] as const) : (['1M', '30M'] as const)) {
     const scripts = await calculatorScripts(TASKS, signal);
     const { steps } = await withSteps(size, scripts, options, (step) =>
-      inTurn(
+      interleavedRuns(
         size,
         { steps: (run) => step(run + WARM_UPS) },
         (seconds) =>
@@ -77,7 +77,7 @@ export const handoverBench: Bench = async function* (options) {
     const length = Math.round(sum(scripts.map(scriptLength)) / TASKS);
     const name = `${size} parameters, last update to first token, vs ${100 * GOAL} % of a step of ${TASKS} × ${SAMPLES} episodes of ${length} tokens`;
     const goal = wholes.map((seconds) => GOAL * seconds);
-    yield rowsOf('engine:handover')(name, 's', 'less', steps.map(handover), goal);
+    yield benchRowsOf('engine:handover')(name, 's', 'less', steps.map(handover), goal);
   }
 };
 
@@ -88,7 +88,7 @@ function withSteps<T>(
   options: BenchOptions,
   use: (step: (number: number) => Promise<Seconds>) => Promise<T>,
 ): Promise<T> {
-  return withStore(options, async (settings) => {
+  return withEmptyStore(options, async (settings) => {
     // As two workers on a machine have it: a connection each, and the folder of blobs in common.
     const theirs = await ObjectStore.connect(settings.store);
     const { policies, learner, close } = await openEngine({ ...settings, decoderThreads: THREADS });

@@ -9,7 +9,7 @@ import type { Learner, TrainBatch, TrainState } from '../../engine/learner/contr
 import { createLocalLearner } from '../../engine/learner/local-learner.ts';
 import type { LocalPolicy } from '../../engine/policy.ts';
 import { bytes, freshState } from '../../test/support/engine/tiny.ts';
-import { serve } from '../child.ts';
+import { serveChild } from '../child.ts';
 import { ADAM } from '../specs.ts';
 
 // Our engines with the operations of the anchors (anchors/*.py), in a process of their own as well.
@@ -61,7 +61,7 @@ function batchOf(rows: readonly number[][], minibatch: number): TrainBatch {
   };
 }
 
-await serve({
+await serveChild({
   async loadDecoder({ folder, threads }: { folder: string; threads: number }) {
     const { config, weights } = await loadHfDirectory(folder);
     policy = createDecoder({ threads });

@@ -9,7 +9,7 @@ const RUNS = 5;
 const TOP_P = 0.95;
 
 /** Random token ids. */
-export const promptOf = (name: string, index: number, length: number, vocabSize: number): number[] => {
+export const benchPrompt = (name: string, index: number, length: number, vocabSize: number): number[] => {
   const random = new RandomStream(name, index);
   return Array.from({ length }, () => random.int(0, vocabSize - 1));
 };
@@ -44,7 +44,7 @@ const decoding = (
           [llamaName]: await open(await anchor('llama_cpp_decode', options.say)),
           [transformersName]: await open(await anchor('hf_generate', options.say, { avx512: true })),
         };
-        await agree({ ours, ...anchors }, promptOf('agree', 0, 16, config.vocabSize));
+        await agree({ ours, ...anchors }, benchPrompt('agree', 0, 16, config.vocabSize));
         const rows: BenchRow[] = [];
         for (const { name, work, amount } of casesOf(config.vocabSize, options.quick)) {
           const what = { bench, name: `${size} parameters, ${name}`, amount };
@@ -74,7 +74,7 @@ export const decodeBench = decoding(
   (vocabSize, quick) =>
     [1, 16, 64].map((batch) => {
       const newTokens = quick ? 32 : 128;
-      const prompts = Array.from({ length: batch }, (_, i) => promptOf('decode', i, 16, vocabSize));
+      const prompts = Array.from({ length: batch }, (_, i) => benchPrompt('decode', i, 16, vocabSize));
       return {
         name: `batch ${batch}, 16 + ${newTokens} tokens, top-p ${TOP_P}`,
         work: ['decode', { prompts, new_tokens: newTokens, top_p: TOP_P }],
@@ -88,8 +88,8 @@ export const turnsBench = decoding(
   'engine:turns',
   ['llama.cpp f32 that keeps its caches', 'HF generate that prefills again'],
   (vocabSize) => {
-    const prompt = promptOf('shared', 0, 64, vocabSize);
-    const results = Array.from({ length: 4 }, (_, i) => promptOf('result', i, 16, vocabSize));
+    const prompt = benchPrompt('shared', 0, 64, vocabSize);
+    const results = Array.from({ length: 4 }, (_, i) => benchPrompt('result', i, 16, vocabSize));
     const request = { prompt, samples: 16, results, new_tokens: 32, top_p: TOP_P };
     const name = '16 samples of a prompt of 64, 4 turns of 32 + 16 tokens';
     return [{ name, work: ['turns', request], amount: 16 * 4 * 32 }];

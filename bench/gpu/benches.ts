@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { rate } from '../../core/statistics/intervals.ts';
 import { total } from '../../core/training/stage-policy.ts';
-import { rowsOf } from '../bench.ts';
+import { benchRowsOf } from '../bench.ts';
 import type { Bench, BenchRow } from '../bench.ts';
 import type { Child } from '../child.ts';
 import { anchor, compareEngines, ourEngine, withModel } from '../engine/engines.ts';
-import { batchesOf, promptOf, SHAPES } from '../engine/speed.ts';
+import { batchesOf, benchPrompt, SHAPES } from '../engine/speed.ts';
 import { durableRun, withInstallation } from '../installations.ts';
 import { cutCalculator, sizeOf } from '../specs.ts';
 
@@ -37,7 +37,7 @@ const anchorOn = (libraries: Libraries): NodeJS.ProcessEnv =>
 
 /** Yes is 1, and the limit, too. */
 const isSo = (bench: string, name: string, so: boolean): BenchRow =>
-  rowsOf(bench)(name, 'of 1', 'more', [so ? 1 : 0], 1);
+  benchRowsOf(bench)(name, 'of 1', 'more', [so ? 1 : 0], 1);
 
 /** The learner on a GPU: the processor's weights, its own bits again, and the speed of PyTorch on the same GPU. */
 const learner = (libraries: Libraries): Bench =>
@@ -74,7 +74,7 @@ const learner = (libraries: Libraries): Bench =>
         const steps = ['steps', { tokens }] as const;
         const name = `${shape}: |ΔW| / |W| to the processor's`;
         return [
-          rowsOf(bench)(name, 'relative difference', 'less', [apart], LARGEST_DIFFERENCE),
+          benchRowsOf(bench)(name, 'relative difference', 'less', [apart], LARGEST_DIFFERENCE),
           isSo(bench, `${shape}: the same bits in another process`, mine.weights.equals(again.weights)),
           ...(await compareEngines(what, steps, mine.engine, anchors, { ...options, runs })),
         ];
@@ -107,7 +107,7 @@ const decoder = (libraries: Libraries): Bench =>
     for (const size of ['1M', '30M'] as const) {
       yield* await withModel(size, options.say, async ({ config, open }) => {
         const promptsOf = (count: number): number[][] =>
-          Array.from({ length: count }, (_, i) => promptOf(`gpu ${count}`, i, 16, config.vocabSize));
+          Array.from({ length: count }, (_, i) => benchPrompt(`gpu ${count}`, i, 16, config.vocabSize));
         const continued = async (engine: Child, prompts: number[][]): Promise<Continuations> =>
           (await engine.call('logprobs', { prompts, new_tokens: newTokens })) as unknown as Continuations;
         const mine = await open(onDevice(libraries), 'loadDecoder');
@@ -118,7 +118,7 @@ const decoder = (libraries: Libraries): Bench =>
         const gap = `${size} parameters: largest gap of log-probs to the processor's, up to the first token that differs`;
         const same = alone.logprobs[0]!.join() === together.logprobs[0]!.join();
         const rows = [
-          rowsOf(bench)(gap, 'nats', 'less', [largestGap(together, processor)], LARGEST_GAP),
+          benchRowsOf(bench)(gap, 'nats', 'less', [largestGap(together, processor)], LARGEST_GAP),
           isSo(bench, `${size} parameters: the same bits alone and with ${COMPANY - 1} others`, same),
         ];
         const generate = await open(await anchor('hf_generate', options.say, { more: anchorOn(libraries) }));
@@ -173,7 +173,7 @@ const calculator = (libraries: Libraries): Bench =>
     ] as const) {
       const name = `${size}: ${what}, against the run that learns on the processor`;
       const values = mine.map((one) => one[of]);
-      yield rowsOf(bench)(name, unit, better, values, [processor[of]]);
+      yield benchRowsOf(bench)(name, unit, better, values, [processor[of]]);
     }
   };
 

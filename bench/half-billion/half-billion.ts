@@ -10,15 +10,15 @@ import { killInActivity } from '../../test/support/kill-workers.ts';
 import { RunClient } from '../../test/support/run-client.ts';
 import { writeTinyQwen } from '../../test/support/tiny-qwen.ts';
 import { settingsToEnv } from '../../workers/settings.ts';
-import { closing, rowsOf } from '../bench.ts';
+import { closing, benchRowsOf } from '../bench.ts';
 import type { Bench, BenchRow } from '../bench.ts';
 import { Child } from '../child.ts';
 import { calculatorTokenizer } from '../engine/handover.ts';
 import { signalsOf } from '../../test/support/histories.ts';
 import { durableRun, withInstallation, withTemporaryFolder } from '../installations.ts';
 import { watchMemory } from '../processes.ts';
-import type { Part } from './part-process.ts';
-import { runSpec, STEPS } from './spec.ts';
+import type { BenchPart } from './part-process.ts';
+import { halfBillionSpec, STEPS } from './spec.ts';
 
 const MAKE_FULL_SIZE = fileURLToPath(new URL('../../test/parity/models/make-full-size.ts', import.meta.url));
 /** In which the runs come to what is to be killed, and in which a part is done. */
@@ -34,7 +34,7 @@ export const halfBillionBench: Bench = async function* (options) {
   const rows: BenchRow[] = [];
   const row = (name: string, value: number, unit = 's'): void => {
     options.say(`  ${name}: ${value.toPrecision(4)} ${unit}`);
-    rows.push(rowsOf('half-billion')(name, unit, unit === 'tokens/s' ? 'more' : 'less', [value]));
+    rows.push(benchRowsOf('half-billion')(name, unit, unit === 'tokens/s' ? 'more' : 'less', [value]));
   };
   await withTemporaryFolder(async (scratch) => {
     const folder = path.join(scratch, 'model');
@@ -44,7 +44,7 @@ export const halfBillionBench: Bench = async function* (options) {
     await withInstallation({ ...options, env: modules }, async (client, { workers, settings }) => {
       const { signal } = options;
       const env = { ...process.env, ...settingsToEnv(settings) };
-      for (const part of ['import', 'decode', 'learn'] satisfies Part[]) {
+      for (const part of ['import', 'decode', 'learn'] satisfies BenchPart[]) {
         // One process a part, so that its memory is its own.
         const child = Child.own('half-billion/part-process.ts', { env, signal });
         const asked = child.call(part, { folder }, A_WHILE_MS);
@@ -57,7 +57,7 @@ export const halfBillionBench: Bench = async function* (options) {
       const toItsEnd = async (how: string, meanwhile: (workflowId: string) => Promise<void>) => {
         const memory = watchMemory(workOf);
         const workflowId = how.replaceAll(' ', '-');
-        const run = durableRun(client, runSpec(), { ...options, workflowId });
+        const run = durableRun(client, halfBillionSpec(), { ...options, workflowId });
         const [{ handle, result, seconds }] = await Promise.all([run, meanwhile(workflowId)]);
         const { byWork, together } = memory.stop();
         const reports = signalsOf(await handle.fetchHistory(), 'stepReported');

@@ -11,7 +11,7 @@ import { loadPolicy } from '../../store/training/checkpoints.ts';
 import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import { importModel } from '../../store/training/import-model.ts';
 import { readSettings } from '../../workers/settings.ts';
-import { serve } from '../child.ts';
+import { serveChild } from '../child.ts';
 import { watchedLearner } from '../installations.ts';
 import { ADAM, GRPO } from '../specs.ts';
 import { LEARNER, LORA, MODEL } from './spec.ts';
@@ -19,7 +19,7 @@ import { LEARNER, LORA, MODEL } from './spec.ts';
 // One part of the work in a process of its own, described by the variables that describe a worker.
 
 type Figure = [name: string, value: number, unit?: 'tokens/s'];
-export type Part = keyof typeof parts;
+export type BenchPart = keyof typeof parts;
 
 const PROMPT_TOKENS = 32;
 const figures: Figure[] = [];
@@ -133,5 +133,5 @@ const parts = {
   decode,
   learn,
 };
-await serve(parts);
+await serveChild(parts);
 store.close();

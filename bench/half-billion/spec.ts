@@ -16,7 +16,7 @@ export const LEARNER: LearnerSpec = {
 export const STEPS = 3;
 
 /** A few steps of small groups: what matters is the model's size. */
-export function runSpec() {
+export function halfBillionSpec() {
   const tasks = [{ environment: 'babble', levels: [1] }];
   return {
     seed: 41,

@@ -6,7 +6,7 @@ import { ids, QUEUES } from '../../core/names.ts';
 import type { StepReport } from '../../core/ports.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { ArmTally } from '../../core/requests.ts';
-import { meanOf } from '../../core/statistics/intervals.ts';
+import { meanWithInterval } from '../../core/statistics/intervals.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import { PLUGINS } from '../../plugins/index.ts';
 import { ensureChemistry } from '../../plugins/molecules/chemistry/python.ts';
@@ -15,7 +15,7 @@ import { readLedger } from '../../store/ladder/ledger.ts';
 import { ObjectStore } from '../../store/objects/object-store.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import type { evaluation } from '../../workflows/training/evaluation.ts';
-import { rowsOf } from '../bench.ts';
+import { benchRowsOf } from '../bench.ts';
 import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
 import { signalsOf } from '../../test/support/histories.ts';
 import { durableRun, withInstallation } from '../installations.ts';
@@ -80,7 +80,7 @@ export const ladderTimeBench: Bench = async function* (options) {
 const comparing =
   (bench: string, { quick }: BenchOptions) =>
   (name: string, unit: string, better: 'more' | 'less', ours: number, anchor: number): BenchRow =>
-    rowsOf(bench)(`${quick ? 'quick: ' : ''}${name}`, unit, better, [ours], [anchor]);
+    benchRowsOf(bench)(`${quick ? 'quick: ' : ''}${name}`, unit, better, [ours], [anchor]);
 
 const qualityRow = (row: ReturnType<typeof comparing>, other: string, ours: Quality, anchor: Quality) =>
   row(`quality by DFT, against ${other}`, 'mean score', 'more', ours.score, anchor.score);
@@ -173,7 +173,7 @@ function laboratoryOf(client: Client, store: ObjectStore, options: BenchOptions)
       const { episodes } = await loadTrajectories(store, (await store.head(key))!);
       for (const { outcome } of episodes) if (outcome && 'reward' in outcome) scores.push(outcome.reward);
     }
-    const { mean, high } = meanOf(scores, ONE_DEVIATION)!;
+    const { mean, high } = meanWithInterval(scores, ONE_DEVIATION)!;
     return { score: mean, deviation: high - mean, arms };
   }
 

@@ -1,7 +1,7 @@
 import { METHOD_KINDS } from '../../core/algorithms/index.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
 import { readMolecule } from '../../environments/families/molecules/rdkit.ts';
-import type { Case, Setting } from './trial.ts';
+import type { Case, TrialSetting } from './trial.ts';
 
 /** That of the demo. */
 const REWARD = {
@@ -13,7 +13,7 @@ const REWARD = {
 };
 
 /** A model of 0.1 M parameters that knows how to call, and does it right about half of the time. */
-export const SETTING: Setting = {
+export const SETTING: TrialSetting = {
   name: 'one-call',
   environment: 'calculator',
   reward: REWARD,
@@ -35,10 +35,10 @@ export const SETTING: Setting = {
 };
 
 /** The same for longer, by when seeds differ less than what methods bring. */
-export const LONG: Setting = { ...SETTING, budget: 240_000, looks: 8 };
+export const LONG: TrialSetting = { ...SETTING, budget: 240_000, looks: 8 };
 
 /** The same with three calls, each of which may fail the episode. */
-export const MANY_TURNS: Setting = {
+export const MANY_TURNS: TrialSetting = {
   ...SETTING,
   name: 'three-calls',
   levels: [3],
@@ -50,7 +50,7 @@ export const MANY_TURNS: Setting = {
 const MOLECULE = { verifier: 'molecule', role: 'outcome', weight: 1 };
 
 /** Molecules that the fast tier is asked about alone: any that it takes is as good as another. */
-export const MOLECULES: Setting = {
+export const MOLECULES: TrialSetting = {
   ...SETTING,
   name: 'molecules',
   environment: 'molecules',
@@ -68,7 +68,7 @@ export const paidForDiversity = (by: 'count' | 'similarity') => ({
 });
 
 /** A quarter of the tokens: to see that everything works. */
-export const quickly = (setting: Setting): Setting => ({
+export const quickly = (setting: TrialSetting): TrialSetting => ({
   ...setting,
   name: `quick-${setting.name}`,
   budget: setting.budget / 4,

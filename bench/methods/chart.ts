@@ -1,4 +1,4 @@
-import { meanOf } from '../../core/statistics/intervals.ts';
+import { meanWithInterval } from '../../core/statistics/intervals.ts';
 import { group, line, panel, path, polyline, rect, svgPage, text } from '../../svg/elements.ts';
 import type { Trial } from './trial.ts';
 
@@ -131,4 +131,4 @@ function band(trials: readonly Trial[]): Point[] {
   });
 }
 
-const average = (values: readonly number[]): number => meanOf(values, 0.95)!.mean;
+const average = (values: readonly number[]): number => meanWithInterval(values, 0.95)!.mean;

@@ -1,5 +1,5 @@
 import { caseOf, MANY_TURNS, MOLECULES, paidForDiversity, SETTING, unmasked } from './cases.ts';
-import type { Case, Setting, Trial } from './trial.ts';
+import type { Case, TrialSetting, Trial } from './trial.ts';
 
 const success = ({ points }: Trial): number => points.at(-1)!.success;
 const distinct = ({ distinct: answers }: Trial): number => answers;
@@ -24,7 +24,7 @@ const claim = (name: string, ours: string, anchor: string, words: string, measur
 interface Group {
   name: string;
   title: string;
-  setting: Setting;
+  setting: TrialSetting;
   cases: readonly Case[];
   claims: readonly Claim[];
 }

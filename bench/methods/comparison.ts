@@ -6,16 +6,16 @@ import type { BenchOptions } from '../bench.ts';
 import { curvesPage } from './chart.ts';
 import type { Panel } from './chart.ts';
 import { trials, withTrials } from './trial.ts';
-import type { Case, RunTrial, Setting, Trial } from './trial.ts';
+import type { Case, RunTrial, TrialSetting, Trial } from './trial.ts';
 
 /** Where results go that a person does not place. */
 const OUT = '.gradus/bench';
 
-export interface Comparison {
+interface Comparison {
   /** Of its files: NAME.json has the curves, NAME.svg shows them. */
   name: string;
   title: string;
-  setting: Setting;
+  setting: TrialSetting;
   cases: readonly Case[];
   /** Names of those that are run now. */
   only: ReadonlySet<string>;
@@ -33,7 +33,7 @@ const nothing: z.output<typeof kept> = { trials: [] };
  * The trials of every case and seed, in that order; both files are written anew after each trial. With `resume` what the
  * file has already of the same setting and case is taken, and stays in it where it is not run now.
  */
-export async function compare(comparison: Comparison, options: BenchOptions): Promise<Trial[]> {
+export async function compareMethods(comparison: Comparison, options: BenchOptions): Promise<Trial[]> {
   const { name, setting, cases, only, seeds } = comparison;
   const { say, out = OUT } = options;
   const file = path.join(out, `${name}.json`);
@@ -79,7 +79,7 @@ function pictureOf({ title, setting, seeds, panels }: Comparison, made: readonly
 }
 
 /** Of all that a trial follows from, but for the code. */
-const digestOf = (setting: Setting, { alter, ...one }: Case, seed: number): string =>
+const digestOf = (setting: TrialSetting, { alter, ...one }: Case, seed: number): string =>
   sha256Hex(new TextEncoder().encode(JSON.stringify({ setting, one, alter: String(alter), seed })));
 
 /** A reader sees the old file or the new one. */

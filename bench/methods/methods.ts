@@ -1,8 +1,8 @@
-import { pairedDifference, rowsOf } from '../bench.ts';
+import { pairedDifference, benchRowsOf } from '../bench.ts';
 import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
 import { LONG, METHOD_CASES, quickly } from './cases.ts';
 import { GROUPS, unitOf } from './claims.ts';
-import { compare } from './comparison.ts';
+import { compareMethods } from './comparison.ts';
 import type { Trial } from './trial.ts';
 
 /** Those that were asked for by name. Throws for a name that none has. */
@@ -18,7 +18,7 @@ const seedsOf = ({ runs, quick }: BenchOptions): number[] =>
   Array.from({ length: runs ?? (quick ? 1 : 3) }, (_, run) => 11 + run);
 
 function paired(bench: string, name: string, unit: string, ours: number[], anchor: number[]): BenchRow {
-  const row = rowsOf(bench)(name, unit, 'more', ours, anchor);
+  const row = benchRowsOf(bench)(name, unit, 'more', ours, anchor);
   return { ...row, difference: pairedDifference(ours, anchor) };
 }
 
@@ -40,7 +40,7 @@ export const methodsBench: Bench = async function* (options) {
       cases: name === 'grpo' ? [name] : [name, 'grpo'],
     })),
   };
-  const trials = await compare(comparison, options);
+  const trials = await compareMethods(comparison, options);
   for (const name of names) {
     const own = trials.filter((trial) => trial.case === name);
     const at = (place: number): number[] => own.map(({ points }) => points.at(place)!.success);
@@ -65,7 +65,7 @@ export const claimsBench: Bench = async function* (options) {
       seeds: seedsOf(options),
       panels: group.claims.map(({ claim, ours, anchor }) => ({ heading: claim, cases: [ours, anchor] })),
     };
-    const trials = await compare(comparison, options);
+    const trials = await compareMethods(comparison, options);
     const of = (name: string, measure: (trial: Trial) => number): number[] =>
       trials.filter((trial) => trial.case === name).map(measure);
     for (const one of claims) {

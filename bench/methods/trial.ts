@@ -16,12 +16,12 @@ import { rolloutKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { loadTrajectories, rolloutKeys } from '../../store/rollout/trajectories.ts';
 import type { BenchOptions } from '../bench.ts';
-import { openEngine, withStore } from '../installations.ts';
+import { openEngine, withEmptyStore } from '../installations.ts';
 import { plainRun, plainTraining } from '../../test/support/plain-run.ts';
 import type { PlainRunOptions } from '../../test/support/plain-run.ts';
 
 /** What all cases of a comparison have in common. */
-export interface Setting {
+export interface TrialSetting {
   /** Of this setting alone: warm starts are named after it. */
   name: string;
   environment: string;
@@ -88,7 +88,7 @@ const AFTER = 'after';
 /** More than any trial does: it ends by its tokens. */
 const MOST_STEPS = 100_000;
 
-export type RunTrial = (setting: Setting, one: Case, seed: number) => Promise<Trial>;
+export type RunTrial = (setting: TrialSetting, one: Case, seed: number) => Promise<Trial>;
 
 /**
  * Trials in this process, `lanes` at a time: each lane has a decoder and a learner of one thread, for threads that wait
@@ -99,7 +99,7 @@ export function withTrials<T>(
   options: BenchOptions,
   use: (lanes: RunTrial[]) => Promise<T>,
 ): Promise<T> {
-  return withStore(options, async (settings) => {
+  return withEmptyStore(options, async (settings) => {
     const environments = inThisProcess(builtInEnvironments);
     const supervised = new Map<string, Promise<WarmStart>>();
     const once = (run: string, make: () => Promise<WarmStart>): Promise<WarmStart> => {
@@ -154,7 +154,7 @@ async function supervise(
     seed,
     plain,
     options: { say, signal },
-  }: { setting: Setting; seed: number; plain: Plain; options: BenchOptions },
+  }: { setting: TrialSetting; seed: number; plain: Plain; options: BenchOptions },
 ): Promise<WarmStart> {
   const start = performance.now();
   const spec = {
@@ -189,7 +189,7 @@ async function supervise(
 }
 
 /** As a person would write it; `from` names the run of the warm start. */
-export const trialSpec = (setting: Setting, one: Case, seed: number, from: string) => ({
+export const trialSpec = (setting: TrialSetting, one: Case, seed: number, from: string) => ({
   ...common(setting, seed),
   model: { from },
   reward: one.reward ?? setting.reward,
@@ -207,7 +207,7 @@ export const trialSpec = (setting: Setting, one: Case, seed: number, from: strin
 
 async function runTrial(
   warmStart: WarmStart,
-  { setting, one, seed }: { setting: Setting; one: Case; seed: number },
+  { setting, one, seed }: { setting: TrialSetting; one: Case; seed: number },
   plain: Plain,
   signal: AbortSignal,
 ): Promise<Trial> {
@@ -288,7 +288,7 @@ async function measure(
 /** Among the right answers of the last measurement of a stage of so many steps. */
 async function distinctAnswers(
   store: ObjectStore,
-  { canonical = (answer) => answer }: Setting,
+  { canonical = (answer) => answer }: TrialSetting,
   { run, reward }: CurriculumSpec,
   steps: number,
 ): Promise<number> {
@@ -320,9 +320,9 @@ function altered(
   };
 }
 
-const tasksOf = ({ environment, levels }: Setting) => [{ environment, levels: [...levels] }];
+const tasksOf = ({ environment, levels }: TrialSetting) => [{ environment, levels: [...levels] }];
 
-const common = (setting: Setting, seed: number) => ({
+const common = (setting: TrialSetting, seed: number) => ({
   seed,
   sampling: { maxTurns: setting.maxTurns, maxCompletionTokens: setting.maxCompletionTokens },
   evaluation: { tasks: tasksOf(setting), count: setting.tasks },

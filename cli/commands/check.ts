@@ -4,7 +4,7 @@ import { Command } from 'commander';
 import { counted } from '../../core/counted.ts';
 import { GradusError } from '../../core/errors.ts';
 import { checkEnvironments } from '../../environments/check/check.ts';
-import type { Checked, CheckedEnvironment } from '../../environments/check/check.ts';
+import type { CheckReport, CheckedEnvironment } from '../../environments/check/check.ts';
 import { note, print } from '../printable.ts';
 import { projectModules } from '../project.ts';
 import { wholeFrom } from '../numbers.ts';
@@ -22,7 +22,7 @@ interface CheckOptions {
 }
 
 /** `gradus check [FILE…]`: exit code 1 where there is an error, or something was not looked at. */
-export function check(): Command {
+export function checkEnvironmentCommand(): Command {
   return new Command('check')
     .argument('[files...]', 'modules of environments (default: those of the project, from package.json)')
     .option('--environment <name>', 'check only this environment; may be given several times', eachOf)
@@ -59,7 +59,7 @@ export function check(): Command {
 
 const eachOf = (name: string, before: string[] = []): string[] => [...before, name];
 
-function exitCodeOf({ environments, findings }: Checked, interrupted: boolean): number {
+function exitCodeOf({ environments, findings }: CheckReport, interrupted: boolean): number {
   if (interrupted) return 130;
   const errors = findings.some(({ is }) => is === 'error');
   return errors || environments.some(({ outcome }) => outcome === 'not-looked-at') ? 1 : 0;
@@ -82,7 +82,7 @@ export async function assertModule(name: string, folder = process.cwd()): Promis
   throw new GradusError('environment', 'module', what);
 }
 
-function report({ environments, findings }: Checked): string {
+function report({ environments, findings }: CheckReport): string {
   const lines = environments.flatMap((one) => (one.outcome === 'not-looked-at' ? [] : linesOf(one)));
   for (const { is, environment, what, remedy } of findings) {
     lines.push(`\n${is}${environment === null ? '' : ` in ${environment}`}: ${what}\n  ${remedy}`);

@@ -1,19 +1,19 @@
 import { Command } from 'commander';
 import { findCheckpoints } from '../../store/training/find-checkpoints.ts';
 import { assertRun } from '../../store/run/find-run.ts';
-import { withConnectionFlags, withStore } from '../connection.ts';
+import { withConnectionFlags, withStoreOf } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
 import { textTable } from '../../runs/text-table.ts';
 
 /** `gradus checkpoints RUN`: what of a run is in the store. */
-export function checkpoints(): Command {
+export function checkpointsCommand(): Command {
   return withConnectionFlags(new Command('checkpoints'))
     .argument('<run>')
     .option('--json', 'one JSON object a line')
     .action((run: string, options: ConnectionOptions & { json?: boolean }) =>
-      withStore(options, async (store) => {
+      withStoreOf(options, async (store) => {
         await assertRun(store, run);
         const found = await findCheckpoints(store, run);
         if (options.json === true) {

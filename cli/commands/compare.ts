@@ -2,12 +2,12 @@ import { Command } from 'commander';
 import { armName } from '../../core/names.ts';
 import { rate } from '../../core/statistics/intervals.ts';
 import type { Proportion } from '../../core/statistics/intervals.ts';
-import { measured } from '../../core/statistics/measured.ts';
+import { measuredShare } from '../../core/statistics/measured.ts';
 import { askedOfAll, commonTasks, compareRuns } from '../../runs/comparison/compare.ts';
 import type { CommonTasks, Comparison } from '../../runs/comparison/compare.ts';
 import { divergenceOf } from '../../runs/comparison/divergence.ts';
 import { divergenceText } from '../../runs/comparison/divergence-words.ts';
-import { withConnectionFlags, withStore } from '../connection.ts';
+import { withConnectionFlags, withStoreOf } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { noteDamage, print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
@@ -18,7 +18,7 @@ const MOST_ROWS = 40;
 const CONFIDENCE = 0.95;
 
 /** `gradus compare RUN RUN…`: what two runs or more differ in, what came of it, and where they part. */
-export function compare(): Command {
+export function compareCommand(): Command {
   return withConnectionFlags(new Command('compare'))
     .argument('<runs...>', 'two to four runs')
     .option('--episodes', 'compares every stored episode, not only those of steps whose facts differ')
@@ -28,7 +28,7 @@ export function compare(): Command {
         runs: string[],
         { episodes = false, json, ...options }: ConnectionOptions & { episodes?: boolean; json?: boolean },
       ) =>
-        withStore(options, async (store) => {
+        withStoreOf(options, async (store) => {
           const compared = await compareRuns(store, runs, 'step');
           const [at] = await askedOfAll(store, runs);
           const tasks = at ? await commonTasks(store, runs, at) : null;
@@ -96,7 +96,7 @@ function printComparison({ runs, spec, heldOut, unreadable }: Comparison, tasks:
 
 function success(of: Proportion & { samples?: number }): string {
   if (of.trials === 0) return '–';
-  const { low, high } = measured(of, CONFIDENCE, of.samples);
+  const { low, high } = measuredShare(of, CONFIDENCE, of.samples);
   const percent = (part: number): string => (100 * part).toFixed(1);
   return `${percent(rate(of))} % [${percent(low)}, ${percent(high)}] of ${of.trials}`;
 }

@@ -15,7 +15,7 @@ interface DashboardFlags extends ConnectionOptions {
 }
 
 /** `gradus dashboard`: the pages, against any Temporal and bucket. */
-export function dashboard(): Command {
+export function dashboardCommand(): Command {
   return withConnectionFlags(new Command('dashboard'))
     .option('--actions', 'let pages steer runs: pause, decide, give verdicts; read-only otherwise')
     .option('--port <port>', 'default: 8234, or a free one', parsePort)

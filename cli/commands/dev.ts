@@ -81,7 +81,7 @@ export function exportLine(of: {
 }
 
 /** `gradus dev` */
-export function dev(): Command {
+export function devCommand(): Command {
   const command = withStackFlags(new Command('dev'));
   for (const { name } of PLUGINS) {
     command.option(

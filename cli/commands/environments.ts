@@ -5,7 +5,7 @@ import type { Environment, Need } from '../../environments/contract/environment.
 import { PLUGINS } from '../../plugins/index.ts';
 import type { TierPlugin } from '../../workers/tier-plugin.ts';
 import { print } from '../printable.ts';
-import { loadEnvironments, projectModules } from '../project.ts';
+import { loadProjectEnvironments, projectModules } from '../project.ts';
 import { printJson } from '../json/print-json.ts';
 import { textTable } from '../../runs/text-table.ts';
 
@@ -18,12 +18,12 @@ interface Listed {
 }
 
 /** `gradus environments`: what there is, and what of it works here. */
-export function environments(): Command {
+export function environmentsCommand(): Command {
   return new Command('environments')
     .option('--json', 'one JSON object a line')
     .action(async ({ json }: { json?: boolean }) => {
       const modules = await projectModules();
-      const loaded = await loadEnvironments(modules);
+      const loaded = await loadProjectEnvironments(modules);
       const listed = await Promise.all([...loaded.values()].map(listedOf));
       if (json === true) for (const one of listed) printJson('environments', one);
       else {

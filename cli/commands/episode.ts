@@ -1,29 +1,29 @@
 import { Command } from 'commander';
 import { GradusError } from '../../core/errors.ts';
-import { factsOf } from '../../core/episode/facts.ts';
+import { episodeFactsOf } from '../../core/episode/facts.ts';
 import { isRewarded } from '../../core/episode/outcome.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
 import { NO_REWARD } from '../../runs/episodes/episode-rows.ts';
-import { groupAt } from '../../runs/episodes/group-at.ts';
+import { readGroupAt } from '../../runs/episodes/group-at.ts';
 import { parsePlace, placeOf } from '../../runs/episodes/place.ts';
 import { messagesLine } from '../../runs/exports/messages.ts';
-import { withConnectionFlags, withStore } from '../connection.ts';
+import { withConnectionFlags, withStoreOf } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { noteDamage, print } from '../printable.ts';
 import { rounded } from '../numbers.ts';
 
 /** `gradus episode PLACE`: what one episode said, called, saw and was rewarded for. */
-export function episode(): Command {
+export function episodeCommand(): Command {
   return withConnectionFlags(new Command('episode'))
     .argument('<place>', 'RUN/STAGE/STEP/GROUP/EPISODE', parsePlace)
     .option('--json', "as a conversation in the form of OpenAI's API, one line of JSON")
     .action(
       (place: ReturnType<typeof parsePlace>, { json, ...options }: ConnectionOptions & { json?: boolean }) =>
-        withStore(options, async (store) => {
+        withStoreOf(options, async (store) => {
           const damaged: string[] = [];
           const reward = (await specOfRun(store, place.run, { damaged }))?.reward ?? NO_REWARD;
           noteDamage(damaged);
-          const found = await groupAt(store, place);
+          const found = await readGroupAt(store, place);
           const sampled = found?.group.episodes[place.episode];
           if (!found || !sampled) {
             const what = found ? `${found.group.episodes.length} episodes in that group` : 'no such group';
@@ -50,7 +50,7 @@ export function episode(): Command {
             const seconds = observation.seconds === undefined ? '' : `, ${observation.seconds.toFixed(3)} s`;
             print(`— ${observation.error ?? 'observation'}${seconds}\n${observation.text}`);
           }
-          const [facts] = factsOf({ ...group, episodes: [sampled] }, reward);
+          const [facts] = episodeFactsOf({ ...group, episodes: [sampled] }, reward);
           const { outcome, reason, success, reward: earned, sampledTokens } = facts!;
           const solved = success === null ? '' : success ? ', solved' : ', not solved';
           print(

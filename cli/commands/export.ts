@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import type { FloatDtype } from '../../engine/safetensors/dtypes.ts';
 import { parseCheckpointName } from '../checkpoint-name.ts';
-import { withConnectionFlags, withStore } from '../connection.ts';
+import { withConnectionFlags, withStoreOf } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { exportAdapter } from '../export-adapter.ts';
 import { exportModel } from '../export-model.ts';
@@ -37,7 +37,7 @@ export function exportCommand(): Command {
     .option('--onnx', 'also as ONNX, for serving with onnxruntime')
     .option('--adapter', "only the LoRA adapter, in PEFT's layout; otherwise it is merged into the weights")
     .action((name: ReturnType<typeof parseCheckpointName>, options: ExportOptions) =>
-      withStore(
+      withStoreOf(
         options,
         async (store) => {
           const ref = await checkpointOf(store, name);

@@ -8,13 +8,13 @@ import { decimals } from '../../core/decimals.ts';
 import { assertRun } from '../../store/run/find-run.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { EpisodeIndex } from '../../runs/find/episode-index.ts';
-import { find as findEpisodes } from '../../runs/find/find.ts';
+import { searchEpisodes as findEpisodes } from '../../runs/find/find.ts';
 import type { Findings } from '../../runs/find/find.ts';
 import { QUERY_NAMES, readQuery } from '../../runs/find/find-query.ts';
 import type { Query } from '../../runs/find/find-query.ts';
 import { WORDS } from '../../runs/find/find-words.ts';
 import { placeOf } from '../../runs/episodes/place.ts';
-import { withConnectionFlags, withStore } from '../connection.ts';
+import { withConnectionFlags, withStoreOf } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { wholeFrom } from '../numbers.ts';
 import { note, noteDamage, print } from '../printable.ts';
@@ -30,7 +30,7 @@ interface FindOptions extends ConnectionOptions {
 }
 
 /** `gradus find RUN`: episodes by what became of them. */
-export function find(): Command {
+export function findCommand(): Command {
   const command = withConnectionFlags(new Command('find')).argument('<run>');
   // A word may be said again where several of its kind are looked for.
   const more = (one: string, all: string[] = []): string[] => [...all, one];
@@ -42,7 +42,7 @@ export function find(): Command {
     .option('--jsonl <file>', "writes the episodes as conversations in the form of OpenAI's API, one a line")
     .option('--atif <dir>', 'writes each episode as an ATIF trajectory, in a file of its own')
     .action((run: string, options: FindOptions) =>
-      withStore(options, async (store) => {
+      withStoreOf(options, async (store) => {
         const query = queryIn(options);
         await assertRun(store, run);
         const index = await EpisodeIndex.open(store, run);

@@ -7,13 +7,13 @@ import { GradusError } from '../../core/errors.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
 import { HostedEnvironment, hostedHere } from '../../environments/host/hosted-environment.ts';
 import { parseCheckpointName } from '../checkpoint-name.ts';
-import { settingsOf, withConnectionFlags, withStore } from '../connection.ts';
+import { settingsOf, withConnectionFlags, withStoreOf } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { numberFrom, wholeFrom } from '../numbers.ts';
 import { playEpisode } from '../play-episode.ts';
 import { printable } from '../../core/printable.ts';
 import { suggestion } from '../../core/did-you-mean.ts';
-import { loadEnvironments, projectModules } from '../project.ts';
+import { loadProjectEnvironments, projectModules } from '../project.ts';
 import type { PlaySettings } from '../play-episode.ts';
 
 interface GenerateOptions extends ConnectionOptions, PlaySettings {
@@ -44,7 +44,7 @@ export function generateCommand(): Command {
     .option('--max-turns <n>', 'at most this many turns of the policy', wholeFrom(1), 8)
     .option('--seed <n>', 'the same seed samples the same answer', wholeFrom(0), 0)
     .action((name: ReturnType<typeof parseCheckpointName>, options: GenerateOptions) =>
-      withStore(
+      withStoreOf(
         options,
         async (store) => {
           const settings = await settingsOf(options);
@@ -107,7 +107,7 @@ function withoutTools(): HostedEnvironment {
 /** Throws GradusError('environment', 'unknown') with the nearest name. */
 async function environmentOf(name: string | undefined): Promise<HostedEnvironment> {
   if (name === undefined) return withoutTools();
-  const environments = await loadEnvironments(await projectModules());
+  const environments = await loadProjectEnvironments(await projectModules());
   const found = environments.get(name);
   if (found) return hostedHere(found);
   const names = [...environments.keys()];

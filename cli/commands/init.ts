@@ -18,7 +18,7 @@ interface Manifest {
 }
 
 /** `gradus init [NAME]`: writes into the working directory, over nothing that is there. */
-export function init(): Command {
+export function initCommand(): Command {
   return new Command('init')
     .argument('[name]', "name of the environment (default: the folder's)")
     .action(async (given: string | undefined) => {

@@ -2,19 +2,19 @@ import { Command } from 'commander';
 import { assertRun } from '../../store/run/find-run.ts';
 import { readLedger } from '../../store/ladder/ledger.ts';
 import { addEntries } from '../../core/ladder/ledger.ts';
-import { withConnectionFlags, withStore } from '../connection.ts';
+import { withConnectionFlags, withStoreOf } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { noteDamage, print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
 import { textTable } from '../../runs/text-table.ts';
 
 /** `gradus ledger RUN`: what the verification ladder of a run decided and spent. */
-export function ledger(): Command {
+export function ledgerCommand(): Command {
   return withConnectionFlags(new Command('ledger'))
     .argument('<run>')
     .option('--json', 'every entry, one JSON object a line')
     .action((run: string, options: ConnectionOptions & { json?: boolean }) =>
-      withStore(options, async (store) => {
+      withStoreOf(options, async (store) => {
         await assertRun(store, run);
         const damaged: string[] = [];
         const entries = await readLedger(store, run, { damaged });

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { specOfRun } from '../../store/run/find-run.ts';
 import { stepsOf } from '../../runs/overview/steps.ts';
 import { figuresOf } from '../../core/training/figures.ts';
-import { withConnectionFlags, withStore } from '../connection.ts';
+import { withConnectionFlags, withStoreOf } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { note, noteDamage, print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
@@ -14,14 +14,14 @@ interface MetricsOptions extends ConnectionOptions {
 }
 
 /** `gradus metrics RUN`: what every step of a run has left behind. */
-export function metrics(): Command {
+export function metricsCommand(): Command {
   return withConnectionFlags(new Command('metrics'))
     .argument('<run>')
     .option('--json', 'the facts and the figures of each step, one JSON object a line')
     .option('--tensorboard <dir>', 'writes the figures as TensorBoard scalars to DIR/RUN/STAGE')
     .option('--parquet <file>', 'writes a Parquet file with a row for every stored episode')
     .action((run: string, options: MetricsOptions) =>
-      withStore(options, async (store) => {
+      withStoreOf(options, async (store) => {
         const damaged: string[] = [];
         const spec = await specOfRun(store, run, { damaged });
         const { steps, unreadable } = await stepsOf(store, run);

@@ -8,7 +8,7 @@ import type { UsageReport } from '../../runs/operations/usage.ts';
 import { assertRun } from '../../store/run/find-run.ts';
 import { runPrefix } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { withConnectionFlags, withSources, withStore } from '../connection.ts';
+import { withConnectionFlags, withSources, withStoreOf } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
@@ -20,7 +20,7 @@ interface Flags extends ConnectionOptions {
 }
 
 /** `gradus operations`: what is under way in all runs, and who serves the queues. */
-export function operations(): Command {
+export function operationsCommand(): Command {
   return withConnectionFlags(new Command('operations'))
     .option('--json', 'everything, as one JSON object')
     .option(
@@ -29,7 +29,9 @@ export function operations(): Command {
     )
     .action(async ({ json = false, bytes, ...options }: Flags) => {
       if (bytes !== undefined) {
-        const report = await withStore(options, (store) => countBytes(store, bytes === true ? null : bytes));
+        const report = await withStoreOf(options, (store) =>
+          countBytes(store, bytes === true ? null : bytes),
+        );
         if (json) printJson('operations-bytes', report);
         else print(usageInWords(report));
         return;

@@ -23,7 +23,7 @@ const SEED = 1;
 const SAY_MS = 2000;
 
 /** `gradus replay PLACE`: an episode token by token from its checkpoint, or another one from one of its tokens. */
-export function replay(): Command {
+export function replayCommand(): Command {
   return withConnectionFlags(new Command('replay'))
     .argument('<place>', 'RUN/STAGE/STEP/GROUP/EPISODE, as pages and other commands print it')
     .option('--top-k <k>', 'show this many of the likeliest tokens beside each, at most 64', mostOf(64), 5)

@@ -9,7 +9,7 @@ import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
 
 /** `gradus reverify RUN --verifier NAME --version N`: stored episodes judged anew, without rolling them out again. */
-export function reverify(): Command {
+export function reverifyCommand(): Command {
   return withConnectionFlags(new Command('reverify'))
     .argument('<run>')
     .requiredOption('--verifier <name>', 'the verifier that judges')

@@ -10,7 +10,7 @@ import { answeredText, reviewLines } from '../review-lines.ts';
 const PATIENCE_MS = 20_000;
 
 /** `gradus review list|show|submit|withdraw|close`: verdicts that people give. */
-export function review(): Command {
+export function reviewCommand(): Command {
   return new Command('review')
     .addCommand(list())
     .addCommand(show())

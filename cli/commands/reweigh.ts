@@ -11,7 +11,7 @@ import {
 import { reweighStep } from '../../runs/reweigh/reweigh.ts';
 import type { ReweighedStep } from '../../runs/reweigh/reweigh.ts';
 import { readSetting } from '../../spec/reward-changes.ts';
-import { withConnectionFlags, withStore } from '../connection.ts';
+import { withConnectionFlags, withStoreOf } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
@@ -26,7 +26,7 @@ interface ReweighOptions extends ConnectionOptions {
 const MOST_ROWS = 40;
 
 /** `gradus reweigh RUN/STAGE/STEP`: what a step would have trained under another reward. */
-export function reweigh(): Command {
+export function reweighCommand(): Command {
   return withConnectionFlags(new Command('reweigh'))
     .argument('<step>', 'RUN/STAGE/STEP')
     .option(
@@ -36,7 +36,7 @@ export function reweigh(): Command {
     )
     .option('--json', 'everything, as one JSON object')
     .action((place: string, { set = [], json, ...options }: ReweighOptions) =>
-      withStore(options, async (store) => {
+      withStoreOf(options, async (store) => {
         const done = await reweighStep(store, parseStepPlace(place), new Map(set.map(readSetting)));
         if (json === true) {
           printJson('reweigh', done);

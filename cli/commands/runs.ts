@@ -9,7 +9,7 @@ import { note, print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
 
 /** `gradus runs`: what runs there are, those that wait for a person first. */
-export function runs(): Command {
+export function runsCommand(): Command {
   return withConnectionFlags(new Command('runs'))
     .option('--limit <number>', 'at most this many runs', wholeFrom(1), 50)
     .option('--json', 'one JSON object a line')

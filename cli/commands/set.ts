@@ -10,7 +10,7 @@ import { withRunning } from './steer.ts';
 const LIMITS: readonly (keyof BudgetChange)[] = ['count', 'seconds', 'usd', 'perStep'];
 
 /** `gradus set RUN --budget dft.count=100 --max-steps rl=50`: other limits for a run that goes on. */
-export function set(): Command {
+export function setCommand(): Command {
   return withConnectionFlags(new Command('set'))
     .argument('<run>', 'its name in the store, or the id of its workflow')
     .option(

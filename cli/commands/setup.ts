@@ -34,7 +34,7 @@ const PARTS: Record<string, Part> = {
 };
 
 /** `gradus setup [PART]`: what is otherwise done at the first use of servers or learner. */
-export function setup(): Command {
+export function setupCommand(): Command {
   const command = new Command('setup').argument('[part]').action(async (part: string | undefined) => {
     if (part !== undefined) {
       const names = Object.keys(PARTS);

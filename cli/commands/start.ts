@@ -15,7 +15,7 @@ interface StartOptions extends ConnectionOptions {
 }
 
 /** `gradus start SPEC --id ID`: begins a run that workers which are up go on with. */
-export function start(): Command {
+export function startCommand(): Command {
   return withConnectionFlags(new Command('start'))
     .argument('<spec>', 'the curriculum, a JSON file')
     .option('--id <id>', "the run's workflow id (default: the file's name)")
@@ -48,13 +48,17 @@ export function start(): Command {
 
 /** Until the run has ended, or whoever looks has seen enough. */
 async function watchIt(options: ConnectionOptions, workflowId: string, spec: unknown): Promise<void> {
-  const [{ explain, watch }, { confidenceOf, reportRun }, { whyItWaits }, { untilInterrupted }] =
-    await Promise.all([
-      import('../watch-run.ts'),
-      import('../curriculum-report.ts'),
-      import('../why-it-waits.ts'),
-      import('../until-interrupted.ts'),
-    ]);
+  const [
+    { explain, watchProgress: watch },
+    { confidenceOf, reportRun },
+    { whyItWaits },
+    { untilInterrupted },
+  ] = await Promise.all([
+    import('../watch-run.ts'),
+    import('../curriculum-report.ts'),
+    import('../why-it-waits.ts'),
+    import('../until-interrupted.ts'),
+  ]);
   const interrupted = untilInterrupted().then(() => 'interrupted' as const);
   const started = Date.now();
   await withTemporal(options, async (temporal) => {

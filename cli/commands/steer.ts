@@ -40,7 +40,7 @@ export const signal = (name: keyof typeof DONE) => (): Command => {
 };
 
 /** `gradus decide RUN [ANSWER]`: answers the question that a run waits with, or shows it. It asks back before it stops. */
-export function decide(): Command {
+export function decideCommand(): Command {
   return withConnectionFlags(new Command('decide'))
     .argument('<run>', RUN)
     .argument('[answer]', `one of the answers to the question: ${DECISIONS.join(', ')}`)

@@ -10,7 +10,7 @@ import { printJson } from '../json/print-json.ts';
 import { textTable } from '../../runs/text-table.ts';
 
 /** `gradus timeline RUN/STAGE/STEP/GROUP/EPISODE`: attempts at what an episode is made of, and what was lost. */
-export function timeline(): Command {
+export function timelineCommand(): Command {
   return withConnectionFlags(new Command('timeline'))
     .argument('<place>', 'RUN/STAGE/STEP/GROUP/EPISODE; an evaluation has its name for a stage')
     .option('--group', 'show all episodes of the group')

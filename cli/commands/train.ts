@@ -15,7 +15,7 @@ interface TrainOptions extends InstallationOptions {
 }
 
 /** `gradus train SPEC`: from the spec to the table of before and after. */
-export function train(): Command {
+export function trainCommand(): Command {
   return withStackFlags(new Command('train'))
     .argument('<spec>', 'the curriculum, a JSON file')
     .option(

@@ -5,7 +5,7 @@ import { note, print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
 
 /** `gradus why RUN`: what a run waits for. */
-export function why(): Command {
+export function whyCommand(): Command {
   return withConnectionFlags(new Command('why'))
     .argument('<run>', 'its name in the store, or the id of its workflow')
     .option('--json', 'one JSON object')

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { statesOf, treeOf } from '../episode/tree.ts';
-import type { Action, State } from '../episode/tree.ts';
+import type { TreeAction, TreeState } from '../episode/tree.ts';
 import { amount, count, fraction, positive } from '../fields.ts';
 import type { TaskGroup } from './task-group.ts';
 import type { SampleAdvantages } from './advantage.ts';
@@ -118,7 +118,7 @@ function pairsOf(
     })),
   );
   if (!root) return [];
-  const drawn = ({ drawnAt, value }: Action): Drawn[] => {
+  const drawn = ({ drawnAt, value }: TreeAction): Drawn[] => {
     if (!drawnAt) return [];
     const { sample, of } = known[drawnAt.sample]!;
     const { tokens, before, turns } = of;
@@ -130,7 +130,7 @@ function pairsOf(
     ];
   };
   /** Of those alike in what nobody sampled of them: a drawn tool makes another state of the prompt. */
-  const pairsAt = ({ actions }: State): Pair[] => {
+  const pairsAt = ({ actions }: TreeState): Pair[] => {
     const all = actions.flatMap(drawn);
     return [...new Set(all.map(({ begun }) => begun))].flatMap((begun) =>
       pairsInwards(

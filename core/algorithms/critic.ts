@@ -46,7 +46,7 @@ export const criticScores = ({ klCoefficient }: { klCoefficient: number }, more:
 ];
 
 /** Advantages and the critic's targets, of one sample's sampled tokens [N]. */
-export interface Estimate {
+export interface ReturnEstimate {
   advantages: number[];
   returns: number[];
   /** What each advantage counts for in the gradient; absent: 1. */
@@ -77,7 +77,7 @@ export function gae(
 export function fromCritic(
   groups: readonly TaskGroup[],
   { klCoefficient, whitenAdvantages }: { klCoefficient: number; whitenAdvantages: boolean },
-  estimate: (rewards: number[], values: number[], sample: Sample) => Estimate,
+  estimate: (rewards: number[], values: number[], sample: Sample) => ReturnEstimate,
   policyOf: (sample: Sample) => ArrayLike<number> = ({ samplerLogprobs }) => samplerLogprobs,
 ): SampleAdvantages[] {
   const estimates = groups.flatMap((ofTask, group) =>

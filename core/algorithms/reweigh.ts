@@ -10,7 +10,7 @@ import { isMoving, ROUNDING } from './advantage.ts';
 import { stepAdvantages } from './step-advantages.ts';
 import { taskGroups } from './task-group.ts';
 import type { AdvantageRequest, GroupAdvantages } from './step-advantages.ts';
-import type { Scores } from './scores.ts';
+import type { TokenScores } from './scores.ts';
 import type { SampleAdvantages } from './advantage.ts';
 
 // What the advantages of a step would have been, had its reward been another one, by the functions that a step uses. Nothing
@@ -26,7 +26,7 @@ export interface BeforeAfter<T> {
 export interface ReweighableStep extends Omit<AdvantageRequest, 'reward'> {
   groups: readonly RolloutGroup[];
   greedy: readonly RolloutGroup[];
-  scores: Scores;
+  scores: TokenScores;
 }
 
 export interface ReweighedEpisode {
@@ -158,11 +158,11 @@ function slices(groups: readonly RolloutGroup[], reward: RewardSpec): Map<Episod
 
 /** The scores of those episodes that can be trained on under the changed reward. */
 function realigned(
-  scores: Scores,
+  scores: TokenScores,
   sliceOf: ReadonlyMap<Episode, [number, number]>,
   [groups, changed]: [readonly RolloutGroup[], readonly RolloutGroup[]],
   to: RewardSpec,
-): Scores {
+): TokenScores {
   const anew = episodesIn(changed);
   const kept = episodesIn(groups).flatMap((episode, i) =>
     isTrainable(anew[i]!, to) && sliceOf.has(episode) ? [sliceOf.get(episode)!] : [],

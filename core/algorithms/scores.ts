@@ -14,13 +14,13 @@ export type Score = 'values' | 'reference' | 'policy';
  * Scores of sampled tokens, by name: one entry for each token of the completions, end to end in the order of the groups,
  * their tasks and episodes, of those episodes that have a trainable reward.
  */
-export type Scores = Partial<Record<Score, Float32Array>>;
+export type TokenScores = Partial<Record<Score, Float32Array>>;
 
 /** Throws RangeError where the scores are of other episodes than these. */
 export function scoresByEpisode(
   groups: readonly TaskGroup<Episode>[],
   reward: RewardSpec,
-  scores: Scores,
+  scores: TokenScores,
 ): Map<Episode, Sample['scores']> {
   const of = new Map<Episode, Sample['scores']>();
   const named = Object.entries(scores);

@@ -10,7 +10,7 @@ import { mostDeviating } from './group-baseline.ts';
 import { computeAdvantages, learnsWhole } from './index.ts';
 import { sampleOf } from './sample.ts';
 import { scoresByEpisode } from './scores.ts';
-import type { Scores } from './scores.ts';
+import type { TokenScores } from './scores.ts';
 import { fromTheirBeginning, taskGroups } from './task-group.ts';
 import type { TaskGroup } from './task-group.ts';
 
@@ -19,7 +19,7 @@ const SMALLEST_DIFFERENCE = 1e-6;
 
 /** What advantages may depend on besides the groups. */
 export interface Beside {
-  scores?: Scores;
+  scores?: TokenScores;
   /** One greedy sample of each task. */
   greedy?: readonly RolloutGroup[];
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { fraction, positive } from '../fields.ts';
 import { criticFields, criticScores, fromCritic } from './critic.ts';
-import type { Estimate } from './critic.ts';
+import type { ReturnEstimate } from './critic.ts';
 import type { Method } from './method.ts';
 import type { Sample } from './sample.ts';
 import { atSampled, sampledAt, scoreOf } from './sampled.ts';
@@ -69,7 +69,7 @@ function ratiosOf(sample: Sample): number[] {
   return places.map((at, n) => Math.exp(policy[n]! - sample.samplerLogprobs[at]!));
 }
 
-function vtraceOf(rewards: number[], values: number[], ratios: number[], caps: Caps): Estimate {
+function vtraceOf(rewards: number[], values: number[], ratios: number[], caps: Caps): ReturnEstimate {
   const { gamma, lambda, rhoBar, cBar } = caps;
   const returns = values.map(() => 0);
   const advantages = values.map(() => 0);
@@ -84,7 +84,7 @@ function vtraceOf(rewards: number[], values: number[], ratios: number[], caps: C
   return { advantages, returns, weights: ratios.map((ratio) => Math.min(rhoBar, ratio)) };
 }
 
-function retraceOf(rewards: number[], values: number[], ratios: number[], caps: Caps): Estimate {
+function retraceOf(rewards: number[], values: number[], ratios: number[], caps: Caps): ReturnEstimate {
   const { gamma, lambda, rhoBar, cBar } = caps;
   const advantages = values.map(() => 0);
   for (let s = values.length - 1; s >= 0; s--) {

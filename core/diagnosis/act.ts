@@ -7,10 +7,10 @@ import type { Alarm, DiagnosisName } from './alarm.ts';
  * and more with every alarm. `roll-back` goes to the last healthy checkpoint, `ask` to a person.
  */
 export const ACTIONS = ['note', 'explore', 'slow-down', 'filter', 'rollback', 'ask'] as const;
-export type Action = (typeof ACTIONS)[number];
+export type AlarmAction = (typeof ACTIONS)[number];
 
 /** What a spec says: the actions at each alarm, and how far each goes. */
-export interface Rules extends Record<DiagnosisName, Action[]> {
+export interface Rules extends Record<DiagnosisName, AlarmAction[]> {
   /** `explore` multiplies the temperature by this, up to `temperatureAtMost` times the spec's. */
   temperatureFactor: number;
   temperatureAtMost: number;
@@ -23,11 +23,11 @@ export interface Rules extends Record<DiagnosisName, Action[]> {
 /** Whether some alarm may lead back to an earlier checkpoint, which must then be kept. */
 export const mayGoBack = (rules: Rules): boolean =>
   DIAGNOSES.some((name) =>
-    ['rollback', 'ask'].some((action) => ruled(rules, name).includes(action as Action)),
+    ['rollback', 'ask'].some((action) => ruled(rules, name).includes(action as AlarmAction)),
   );
 
 /** A run that began with an earlier version has no rules for alarms that it did not know: they are noted. */
-const ruled = (rules: Partial<Rules>, name: DiagnosisName): Action[] => rules[name] ?? ['note'];
+const ruled = (rules: Partial<Rules>, name: DiagnosisName): AlarmAction[] => rules[name] ?? ['note'];
 
 /** By what a stage differs from its spec. */
 export interface Adjusted {
@@ -41,14 +41,14 @@ export const asSpecified = (): Adjusted => ({ learningRateFactor: 1, temperature
 
 /** An alarm, with what is done about it besides saying it. */
 export interface HeededAlarm extends Alarm {
-  actions: Action[];
+  actions: AlarmAction[];
 }
 
 /** The alarm in one line, with what was done. */
 export const heededText = ({ actions, ...alarm }: HeededAlarm): string =>
   `${alarmText(alarm)}${actions.length === 0 ? '' : ` Done: ${actions.join(', ')}.`}`;
 
-export interface Acted {
+interface Acted {
   alarms: HeededAlarm[];
   adjusted: Adjusted;
   /** What the stage is to do at once; a person is asked rather than passed over. */
@@ -68,7 +68,7 @@ export function act(alarms: readonly Alarm[], rules: Rules, before: Adjusted): A
       : before.temperatureFactor,
     keepGroups: asked.has('filter') ? Math.min(before.keepGroups, rules.keepGroups) : before.keepGroups,
   };
-  const first = (action: Action): Alarm | undefined =>
+  const first = (action: AlarmAction): Alarm | undefined =>
     alarms.find(({ name }) => ruled(rules, name).includes(action));
   const [toAsk, toGoBack] = [first('ask'), first('rollback')];
   const decisive = toAsk ?? toGoBack;

@@ -2,7 +2,7 @@ import type { StepFacts } from '../training/step-facts.ts';
 import { total } from '../training/stage-policy.ts';
 import { DIAGNOSES } from './alarm.ts';
 import type { Alarm, DiagnosisName } from './alarm.ts';
-import type { Diagnosis, Setting } from './diagnosis.ts';
+import type { Diagnosis, DiagnosisSetting } from './diagnosis.ts';
 import { echoTrap } from './echo-trap.ts';
 import { entropyCollapse } from './entropy-collapse.ts';
 import { klBlowUp } from './kl-blow-up.ts';
@@ -52,7 +52,7 @@ export function diagnose(
   { series, standing }: Diagnosed,
   facts: Pick<StepFacts, 'stageStep' | 'rollout' | 'batch' | 'learner' | 'heldOut'> &
     Partial<Pick<StepFacts, 'estimates'>>,
-  setting: Setting,
+  setting: DiagnosisSetting,
 ): { diagnosed: Diagnosed; alarms: Alarm[] } {
   const { stageStep } = facts;
   const heldOut = facts.heldOut === null ? null : total(facts.heldOut.arms);

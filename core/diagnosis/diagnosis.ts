@@ -1,9 +1,9 @@
-import type { Share } from '../training/shared-error.ts';
+import type { ErrorShare } from '../training/shared-error.ts';
 import type { Evidence } from './alarm.ts';
 import type { Series } from './series.ts';
 
 /** What a diagnosis must know of the stage besides what happened in it. */
-export interface Setting {
+export interface DiagnosisSetting {
   /** What a full score of the outcome's verifier adds to the reward. */
   outcomeWeight: number;
   /** Episodes of earlier steps may come before the learner again. */
@@ -17,12 +17,12 @@ export interface Setting {
   /** The temperature of sampling is on its way from one to another, and the entropy with it. */
   temperatureMoves: boolean;
   /** What the look of this step, if it has one, may spend of an error that all looks of the stage share. */
-  look: Pick<Share, 'left' | 'looks'>;
+  look: Pick<ErrorShare, 'left' | 'looks'>;
 }
 
 /** A rule that names one thing that goes wrong. */
 export interface Diagnosis {
   remedy: string;
   /** What speaks for it, all of it together; null where it cannot be named. */
-  find: (series: Series, setting: Setting) => Evidence[] | null;
+  find: (series: Series, setting: DiagnosisSetting) => Evidence[] | null;
 }

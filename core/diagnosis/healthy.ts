@@ -2,7 +2,7 @@ import type { CheckpointRef } from '../refs.ts';
 import { WINDOW } from './series.ts';
 
 /** A measured checkpoint of a stage that had no alarm then. */
-export interface Place {
+interface Place {
   checkpoint: CheckpointRef;
   stageStep: number;
 }
@@ -25,7 +25,7 @@ export const alarmed = ({ sure, candidate }: Healthy, stageStep: number): Health
     : { sure, candidate: null };
 
 /** After a measurement in which none stands. */
-export function measured({ sure, candidate }: Healthy, place: Place): Healthy {
+export function withMeasurement({ sure, candidate }: Healthy, place: Place): Healthy {
   if (candidate === null) return { sure, candidate: place };
   return isOld(candidate, place.stageStep) ? { sure: candidate, candidate: place } : { sure, candidate };
 }

@@ -1,6 +1,6 @@
 import { partOf } from '../training/shared-error.ts';
 import type { Evidence } from './alarm.ts';
-import type { Diagnosis, Setting } from './diagnosis.ts';
+import type { Diagnosis, DiagnosisSetting } from './diagnosis.ts';
 import { before, now, WINDOW } from './series.ts';
 import type { Series } from './series.ts';
 
@@ -11,7 +11,7 @@ const FALL = 0.1;
 const ERROR = 0.01;
 
 /** Of each of the bounds: one from below and one from above for every evaluation (ADR 0024). */
-export const boundError = ({ look }: Pick<Setting, 'look'>): number => partOf(look, ERROR / 2);
+export const boundError = ({ look }: Pick<DiagnosisSetting, 'look'>): number => partOf(look, ERROR / 2);
 
 /**
  * The reward rises and what it stands for falls (Gao et al. 2023, arXiv 2210.10760). In training: the mean reward is up
@@ -27,7 +27,7 @@ export const rewardHacking: Diagnosis = {
   find: (series, setting) => inTraining(series, setting) ?? onHeldOutTasks(series),
 };
 
-function inTraining(series: Series, { outcomeWeight }: Setting): Evidence[] | null {
+function inTraining(series: Series, { outcomeWeight }: DiagnosisSetting): Evidence[] | null {
   const [reward, success] = [now(series, 'reward'), now(series, 'success')];
   const [firstReward, firstSuccess] = [before(series, 'reward'), before(series, 'success')];
   if (reward === null || success === null || firstReward === null || firstSuccess === null) return null;

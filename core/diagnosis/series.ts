@@ -30,8 +30,8 @@ export interface Series {
   /** Of the stage, from 1; 0 before its first, absent in a stage that began with an earlier version. */
   stageStep?: number;
   /** The latest measurement on held-out tasks, and the one that showed most; null where there was none. */
-  look: Look | null;
-  best: Look | null;
+  look: HeldOutMark | null;
+  best: HeldOutMark | null;
   /** Step of the first of the latest measurements that are all below the best one; null where the latest is not. */
   fell: number | null;
   /** Success of each arm when the stage had begun; null until it has. */
@@ -44,7 +44,7 @@ export interface Series {
 type Mark = Record<Signal, number | null> & { gain?: number | null };
 
 /** Success on held-out tasks with its exact bounds, and the training reward at that time: the median of the latest steps. */
-interface Look {
+interface HeldOutMark {
   stageStep: number;
   success: number;
   low: number;

@@ -49,7 +49,7 @@ export interface EpisodeFacts {
 }
 
 /** A row for every episode of a judged group, in their order. */
-export const factsOf = (group: RolloutGroup, reward: Pick<RewardSpec, 'components'>): EpisodeFacts[] =>
+export const episodeFactsOf = (group: RolloutGroup, reward: Pick<RewardSpec, 'components'>): EpisodeFacts[] =>
   group.episodes.map((episode, i) => ({
     episode: i,
     weights: group.weights,

@@ -27,7 +27,7 @@ export interface RewardComponent {
 export type MemberVerdict = Pick<RewardComponent, 'verifier' | 'version' | 'score'>;
 
 /** What a rule said of a sample, before it is composed. */
-export type RuleVerdict = Pick<RewardComponent, 'verifier' | 'version' | 'score' | 'evidence'>;
+export type StoredRuleVerdict = Pick<RewardComponent, 'verifier' | 'version' | 'score' | 'evidence'>;
 
 /**
  * What became of an episode. Only `scored` (and, where the spec says so, `truncated`) episodes enter group
@@ -40,7 +40,7 @@ export type Outcome =
    * `ofSubject`: who should confirm it never can, so where success is counted this is none. `ruled`: what the rules that
    * compare the samples of a task have said of it, where a higher tier may yet speak of it alone.
    */
-  | { kind: 'abstained'; reason: string; ofSubject?: true; ruled?: RuleVerdict[] }
+  | { kind: 'abstained'; reason: string; ofSubject?: true; ruled?: StoredRuleVerdict[] }
   | { kind: 'truncated'; limit: 'tokens' | 'turns'; reward: number; components: RewardComponent[] }
   /** `acted`: at the boundary `environment`, where the policy had already acted in the session. */
   | { kind: 'failed'; boundary: Boundary; reason: string; acted?: true };

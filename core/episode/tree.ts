@@ -1,7 +1,7 @@
 import { meanOf } from '../statistics/standardized.ts';
 
 /** A sample of a task, as a path through the tree of all of them. */
-export interface Path {
+export interface TreePath {
   tokens: readonly number[];
   /** Where the sampled tokens of each turn begin, and one past the last. */
   turns: readonly { start: number; end: number }[];
@@ -11,38 +11,38 @@ export interface Path {
 }
 
 /** What the policy has before it when a turn begins; its place is that of the first sample that came here. */
-export interface State {
+export interface TreeState {
   /** How many samples drew an action here; those that inherited theirs are not counted. */
   draws: number;
-  actions: Action[];
-  place: Place;
+  actions: TreeAction[];
+  place: TreePlace;
 }
 
 /** The tokens of a turn; equal tokens in one state are one action. */
-export interface Action {
+export interface TreeAction {
   /** Samples that went through it. */
   visits: number;
   /** Mean of their rewards. */
   value: number;
   /** The first sample that drew it; null where only those are given that inherited it. */
-  drawnAt: Place | null;
+  drawnAt: TreePlace | null;
   /** Where it led to, by what was observed; empty where samples ended with it. */
-  next: State[];
+  next: TreeState[];
 }
 
 /** A turn of a sample, by their places among samples and turns. */
-export interface Place {
+export interface TreePlace {
   sample: number;
   turn: number;
 }
 
 /** null where no sample is given. Equal samples in another order give the same tree, but for places and their order. */
-export function treeOf(paths: readonly Path[]): State | null {
+export function treeOf(paths: readonly TreePath[]): TreeState | null {
   if (paths.length === 0) return null;
   const root = emptyState({ sample: 0, turn: 0 });
-  const actions = new Map<State, Map<string, Action>>();
-  const states = new Map<Action, Map<string, State>>();
-  const rewards = new Map<Action, number[]>();
+  const actions = new Map<TreeState, Map<string, TreeAction>>();
+  const states = new Map<TreeAction, Map<string, TreeState>>();
+  const rewards = new Map<TreeAction, number[]>();
   paths.forEach(({ tokens, turns, inherited, reward }, sample) => {
     let state = root;
     turns.forEach(({ start, end }, turn) => {
@@ -81,7 +81,7 @@ export function treeOf(paths: readonly Path[]): State | null {
 }
 
 /** All states, each before those that it leads to. */
-export function statesOf(root: State): State[] {
+export function statesOf(root: TreeState): TreeState[] {
   const states = [root];
   for (const { actions } of states) for (const { next } of actions) states.push(...next);
   return states;
@@ -98,16 +98,16 @@ export function statesOf(root: State): State[] {
  * samples it takes a millisecond.
  */
 export function* chooseBranches(
-  root: State,
+  root: TreeState,
   count: number,
   { width, exploration }: { width: number; exploration: number },
-): Generator<undefined, Place[], undefined> {
-  const pending = new Map<State | Action, number>();
-  const expected = (of: State | Action): number => pending.get(of) ?? 0;
-  const expect = (of: State | Action): unknown => pending.set(of, expected(of) + 1);
-  const visitsOf = (action: Action): number => action.visits + expected(action);
+): Generator<undefined, TreePlace[], undefined> {
+  const pending = new Map<TreeState | TreeAction, number>();
+  const expected = (of: TreeState | TreeAction): number => pending.get(of) ?? 0;
+  const expect = (of: TreeState | TreeAction): unknown => pending.set(of, expected(of) + 1);
+  const visitsOf = (action: TreeAction): number => action.visits + expected(action);
 
-  const chosen: Place[] = [];
+  const chosen: TreePlace[] = [];
   while (chosen.length < count) {
     let state = root;
     for (;;) {
@@ -115,7 +115,7 @@ export function* chooseBranches(
       const leading = state.actions.filter(({ next }) => next.length > 0);
       const draws = state.draws + expected(state);
       if (draws < width || draws < Math.floor(Math.sqrt(visits)) || leading.length === 0) break;
-      const bound = (action: Action): number =>
+      const bound = (action: TreeAction): number =>
         action.value + exploration * Math.sqrt(Math.log(visits) / (1 + visitsOf(action)));
       const best = leading.reduce((a, b) => (bound(b) > bound(a) ? b : a));
       expect(best);
@@ -128,7 +128,7 @@ export function* chooseBranches(
   return chosen;
 }
 
-const emptyState = (place: Place): State => ({ draws: 0, actions: [], place });
+const emptyState = (place: TreePlace): TreeState => ({ draws: 0, actions: [], place });
 
 const keyOf = (tokens: readonly number[], from: number, to: number): string =>
   tokens.slice(from, to).join(' ');

@@ -13,4 +13,4 @@ export const WITHDRAWN = 'withdrawn';
  */
 const PASSING: readonly string[] = [LOST, DEADLINE, WITHDRAWN, 'crashed', 'time-limit'];
 
-export const isPassing = (type: string): boolean => PASSING.includes(type);
+export const isTransientAbstention = (type: string): boolean => PASSING.includes(type);

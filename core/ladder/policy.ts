@@ -30,7 +30,7 @@ export type AbstentionRule = (typeof ABSTENTION_RULES)[number];
  * (`passing`); that there is nothing to ask it; undefined where it has not been asked.
  */
 export type TierScore = number | 'abstained' | 'passing' | 'nothing to ask' | undefined;
-export type Scores = readonly TierScore[];
+export type TierScores = readonly TierScore[];
 
 export interface LadderDecision {
   kind: 'accept' | 'reject' | 'escalate' | 'defer';
@@ -43,13 +43,13 @@ export interface LadderDecision {
 }
 
 /** The highest verdict so far, −1 where no tier could judge. */
-export function basisOf(scores: Scores): number {
+export function basisOf(scores: TierScores): number {
   for (let tier = scores.length - 1; tier >= 0; tier--) if (typeof scores[tier] === 'number') return tier;
   return -1;
 }
 
 /** The first tier above the verdict of the highest tier that was asked and gave none, −1 where there is none. */
-export function silentAbove(scores: Scores): number {
+export function silentAbove(scores: TierScores): number {
   const basis = basisOf(scores);
   return scores.findIndex((said, tier) => tier > basis && (said === 'abstained' || said === 'passing'));
 }
@@ -58,8 +58,8 @@ export function silentAbove(scores: Scores): number {
  * What becomes of a candidate. It is escalated when the last tier passed it, when it is valuable and uncertain, or when no
  * tier could judge it yet; a tier that abstained is passed over. `calibrations[i]` is between tiers i and i + 1.
  */
-export function decide(
-  scores: Scores,
+export function decideTier(
+  scores: TierScores,
   tiers: readonly LadderTier[],
   calibrations: readonly Calibration[],
   roomAt: (tier: number) => boolean,
@@ -118,7 +118,7 @@ const show = (value: number): string => String(Number(value.toFixed(3)));
 /** A candidate as planning sees it: `digests[i]` names what tier i would compute, null where there is nothing to ask. */
 export interface PlanCandidate {
   id: string;
-  scores: Scores;
+  scores: TierScores;
   digests: readonly (string | null)[];
 }
 
@@ -147,7 +147,7 @@ export function planTier(
   money: { budget: Budget; account: Account; cost: Spent; most: number; underWay: ReadonlySet<string> },
 ): TierPlan {
   const wishes = candidates.map((candidate) => {
-    const wish = decide(candidate.scores, ladder.rungs, ladder.calibrations, () => true);
+    const wish = decideTier(candidate.scores, ladder.rungs, ladder.calibrations, () => true);
     return wish.kind === 'escalate' && wish.rung === tier && candidate.digests[tier] != null ? wish : null;
   });
   const served = new Map<string, number[]>();
@@ -170,7 +170,7 @@ export function planTier(
   const decisions = wishes.map((wish, i) => {
     if (wish === null) return null;
     const { scores, digests } = candidates[i]!;
-    return decide(scores, ladder.rungs, ladder.calibrations, () => answered.has(digests[tier]!));
+    return decideTier(scores, ladder.rungs, ladder.calibrations, () => answered.has(digests[tier]!));
   });
   return { decisions, asks };
 }

@@ -14,7 +14,7 @@ import type { LedgerEntry, LedgerTotals, LostAttempts } from './ledger.ts';
 export const LADDER = 'ladder';
 
 /** One computation: what is asked, of whom, and how long that may take. */
-export interface Ask {
+export interface VerdictRequest {
   request: TierRequest;
   /** Environments know how to compute it; a person, what to look at. */
   environment: string;
@@ -77,8 +77,8 @@ export interface PlanRequest extends LadderRequest {
 }
 
 /** A computation that somebody wants, and what speaks for it. */
-export interface Wish {
-  ask: Ask;
+export interface WantedVerdict {
+  ask: VerdictRequest;
   value: number;
   /** The verdict that the value was predicted from; null where no rung could judge. */
   basis: { rung: number; score: number } | null;
@@ -87,7 +87,7 @@ export interface Wish {
 export interface PlanResult {
   /** With the pairs that came. */
   calibrations: Calibration[];
-  /** An array of `Wish`, best value first; null where there is nothing to ask. */
+  /** An array of `WantedVerdict`, best value first; null where there is nothing to ask. */
   asks: BlobRef | null;
   digests: string[];
   verifier: string;

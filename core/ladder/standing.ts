@@ -2,7 +2,7 @@ import { normalQuantile } from '../statistics/intervals.ts';
 import { predict } from './calibration.ts';
 import type { Calibration } from './calibration.ts';
 import { basisOf, silentAbove } from './policy.ts';
-import type { LadderTier, Scores } from './policy.ts';
+import type { LadderTier, TierScores } from './policy.ts';
 
 /** What the verdicts on a candidate come to. */
 export type Standing =
@@ -31,7 +31,7 @@ type Ladder = { rungs: readonly LadderTier[]; calibrations: readonly Calibration
  * judged it. A tier that passed a candidate vouches for nothing that the tier above it could not confirm: what looks
  * right and cannot be judged would otherwise be the best that a policy can do.
  */
-export function standingOf(scores: Scores, ladder: Ladder): Standing | null {
+export function standingOf(scores: TierScores, ladder: Ladder): Standing | null {
   const tier = basisOf(scores);
   if (tier < 0) return null;
   const score = scores[tier] as number;

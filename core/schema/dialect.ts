@@ -26,7 +26,7 @@ type WrittenDialect = z.output<typeof dialectSchema>;
 export type DialectSpec = Present<WrittenDialect>;
 
 /** Fields that are absent stay absent. */
-export const dialectOf = (written: WrittenDialect): DialectSpec =>
+export const dialectOfSpec = (written: WrittenDialect): DialectSpec =>
   Object.fromEntries(present(written)) as unknown as DialectSpec;
 
 export function checkDialect(

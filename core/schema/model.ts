@@ -3,7 +3,7 @@ import type { CheckpointRef } from '../refs.ts';
 import { weightShapes } from '../model/config.ts';
 import type { Refuse } from './check.ts';
 import { checkpointName, count, present, readCheckpointName } from '../fields.ts';
-import { checkDialect, dialectOf, dialectSchema } from './dialect.ts';
+import { checkDialect, dialectOfSpec, dialectSchema } from './dialect.ts';
 import type { DialectSpec } from './dialect.ts';
 import { loraSchema } from './lora.ts';
 import type { SamplingSpec } from './sampling.ts';
@@ -83,7 +83,7 @@ export function modelOf(model: WrittenModel): NamedModel {
   return {
     kind: 'from',
     ...readCheckpointName(from),
-    ...(dialect && { dialect: dialectOf(dialect) }),
+    ...(dialect && { dialect: dialectOfSpec(dialect) }),
   };
 }
 

@@ -98,7 +98,7 @@ export interface RewardSpec extends Pick<WrittenReward, 'components' | 'truncate
 }
 export type RewardComponentSpec = WrittenReward['components'][number];
 
-export function rewardOf(
+export function rewardSpecOf(
   { components, ensembles, rules, normalization, shapingMayDominate, truncated }: WrittenReward,
   sampling: SamplingSpec,
   verification: VerificationSpec | undefined,

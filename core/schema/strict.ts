@@ -5,7 +5,7 @@ import { GradusError } from '../errors.ts';
 export type Path = readonly PropertyKey[];
 
 /** What is wrong with something that a person wrote, and where. */
-export interface Problem {
+export interface SpecProblem {
   path: Path;
   message: string;
 }
@@ -25,15 +25,15 @@ export function parseStrictly<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const parsed = schema.safeParse(written, { reportInput: true });
   if (parsed.success) return parsed.data;
-  const problems: Problem[] = [];
+  const problems: SpecProblem[] = [];
   for (const issue of parsed.error.issues) {
     if (problems.length > MOST_PROBLEMS) break;
     problems.push(...problemsOf(schema, written, issue));
   }
-  throw refusal(what, problems);
+  throw refusalOfSpec(what, problems);
 }
 
-export function refusal(what: string, problems: readonly Problem[]): GradusError {
+export function refusalOfSpec(what: string, problems: readonly SpecProblem[]): GradusError {
   const lines = problems
     .slice(0, MOST_PROBLEMS)
     .map(({ path, message }) => cut(`  ${showPath(path, what)}: ${message}`));
@@ -70,7 +70,12 @@ function oneOf(values: readonly unknown[], was: unknown): string {
 type Schema = z.core.$ZodType;
 
 /** `written` is all that `schema` was to read; the paths of issues begin at its top. */
-function problemsOf(schema: Schema, written: unknown, issue: z.core.$ZodIssue, above: Path = []): Problem[] {
+function problemsOf(
+  schema: Schema,
+  written: unknown,
+  issue: z.core.$ZodIssue,
+  above: Path = [],
+): SpecProblem[] {
   const path = [...above, ...issue.path];
   // JSON has no undefined: nobody wrote this value, so what it should have been is no help without saying so.
   if (issue.code === 'invalid_type' && issue.input === undefined) {
@@ -109,7 +114,7 @@ function problemsOf(schema: Schema, written: unknown, issue: z.core.$ZodIssue, a
 }
 
 /** Where a field is missing that tells kinds apart, what may have been meant for it: other fields cannot be told without. */
-function misspelt(path: Path, written: unknown): Problem[] {
+function misspelt(path: Path, written: unknown): SpecProblem[] {
   const [above, field] = [path.slice(0, -1), String(path.at(-1))];
   const owner = Object(above.reduce<unknown>(inside, written)) as object;
   if (Object.hasOwn(owner, field)) return [];

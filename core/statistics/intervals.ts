@@ -32,7 +32,7 @@ export interface Mean extends Interval {
 }
 
 /** A mean with its normal-theory interval (z · s / √n) for a two-sided confidence; null where there are no values. */
-export function meanOf(values: readonly number[], confidence: number): Mean | null {
+export function meanWithInterval(values: readonly number[], confidence: number): Mean | null {
   const n = values.length;
   if (n === 0) return null;
   const mean = values.reduce((sum, value) => sum + value, 0) / n;

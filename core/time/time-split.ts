@@ -1,9 +1,9 @@
 import type { Span } from '../requests.ts';
 import { PARTS } from './spans.ts';
 
-type Part = Span['part'];
+type TimePart = Span['part'];
 /** Wall seconds by part. */
-export type TimeSplit = Record<Part | 'orchestration', number>;
+export type TimeSplit = Record<TimePart | 'orchestration', number>;
 
 export const noTime = (): TimeSplit => ({
   rollout: 0,

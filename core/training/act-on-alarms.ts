@@ -4,8 +4,8 @@ import { DIAGNOSES } from '../diagnosis/alarm.ts';
 import type { DiagnosisName } from '../diagnosis/alarm.ts';
 import { diagnose } from '../diagnosis/diagnose.ts';
 import type { Diagnosed } from '../diagnosis/diagnose.ts';
-import type { Setting } from '../diagnosis/diagnosis.ts';
-import { alarmed, measured } from '../diagnosis/healthy.ts';
+import type { DiagnosisSetting } from '../diagnosis/diagnosis.ts';
+import { alarmed, withMeasurement } from '../diagnosis/healthy.ts';
 import type { Healthy } from '../diagnosis/healthy.ts';
 import { temperatureMoves } from './exploration.ts';
 import type { StageInput, StageState } from './stage.ts';
@@ -20,7 +20,7 @@ export const settingOf = (
   { spec: { reward, verification }, stage }: StageInput,
   stageStep: number,
   error: SharedError | undefined,
-): Setting => ({
+): DiagnosisSetting => ({
   outcomeWeight: reward.components.find(({ role }) => role === 'outcome')?.weight ?? 1,
   lateEpisodes: (verification?.offerLateFor ?? 0) > 0,
   klTo: stage.plan.teachers.length > 0 ? 'teachers' : 'reference',
@@ -81,7 +81,7 @@ export function actOnAlarms(
           ? alarmed(state.healthy, facts.stageStep)
           : facts.heldOut === null
             ? state.healthy
-            : measured(state.healthy, place),
+            : withMeasurement(state.healthy, place),
       adjusted: acted.adjusted,
     },
   };

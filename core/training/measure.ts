@@ -35,7 +35,7 @@ export const measure = (
 export const askAbout = (reason: string): StageDecision => ({ kind: 'collapse', action: 'ask', reason });
 
 /** What a stage does after a measurement; `before` is what it would have done without. */
-export function decide(
+export function decideByEvaluation(
   { stage }: StageInput,
   before: { decision: StageDecision; history: StageHistory },
   evaluation: EvaluationResult,

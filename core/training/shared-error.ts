@@ -10,7 +10,7 @@ interface Planned extends Pick<RlStageSpec, 'maxSteps'> {
 }
 
 /** How looks share what was left of an error when they were planned. */
-export interface Share {
+export interface ErrorShare {
   /** Of 1, the whole error. */
   left: number;
   /** How many looks share it, and how many of them have been made. */
@@ -25,9 +25,9 @@ export interface SharedError {
   /** By which it was planned. */
   maxSteps: number;
   /** Of a rule that judges every look. */
-  every: Share;
+  every: ErrorShare;
   /** Of one that judges windows of the latest looks. */
-  windows: Share;
+  windows: ErrorShare;
 }
 
 /** Evaluations that the stage makes if nothing ends it: every so many steps, and after its last. */
@@ -38,14 +38,14 @@ export const looksAfter = ({ maxSteps, graduation: { everySteps } }: Planned, st
   Math.max(0, Math.ceil(maxSteps / everySteps) - Math.floor(step / everySteps));
 
 /** What is left of the error when the looks that were made are paid for. */
-export const leftOf = (share: Share): number =>
+export const leftOf = (share: ErrorShare): number =>
   // What was shared out whole is spent whole, without a rounding.
   share.part === undefined
     ? share.left * (1 - share.made / share.looks)
     : Math.max(0, share.left - share.made * share.part);
 
 /** What the next look, or the one that is being made, may spend of `error`. */
-export const partOf = ({ left, looks, part }: Omit<Share, 'made'>, error: number): number =>
+export const partOf = ({ left, looks, part }: Omit<ErrorShare, 'made'>, error: number): number =>
   part === undefined ? (error * left) / looks : error * part;
 
 /**
@@ -70,7 +70,7 @@ export function planned(
   return { maxSteps, every: share(error?.every, looks), windows: share(error?.windows, windows) };
 }
 
-function share(before: Share | undefined, looks: number): Share {
+function share(before: ErrorShare | undefined, looks: number): ErrorShare {
   if (before === undefined) return { left: 1, looks, made: 0 };
   const left = leftOf(before);
   return { left, looks, made: 0, part: partAfter({ left, part: partOf(before, 1) }, looks) };

@@ -9,8 +9,8 @@ import type { SupervisedStageSpec } from '../schema/stages/supervised.ts';
 import { armName } from '../names.ts';
 import { paid, partOf, planned, plannedLooks } from './shared-error.ts';
 import type { SharedError } from './shared-error.ts';
-import { shownOf } from './unjudged.ts';
-import type { Asked } from './unjudged.ts';
+import { shownSuccess } from './unjudged.ts';
+import type { SuccessCriterion } from './unjudged.ts';
 
 // A stage looks at held-out success again and again, and each look is noisy: what is decided at one look in ten by
 // chance is decided by chance in most stages. So each rule has one error for all looks of the stage, 1 − its
@@ -39,7 +39,7 @@ export type StageDecision =
   | { kind: 'alarm'; action: 'rollback' | 'ask'; reason: string };
 
 interface Rules extends Pick<RlStageSpec, 'arms' | 'plateau' | 'collapse' | 'maxSteps'> {
-  graduation: Omit<RlStageSpec['graduation'], 'unjudgedAtMost'> & Pick<Asked, 'unjudgedAtMost'>;
+  graduation: Omit<RlStageSpec['graduation'], 'unjudgedAtMost'> & Pick<SuccessCriterion, 'unjudgedAtMost'>;
 }
 
 export const total = (tallies: readonly Proportion[]): Proportion => ({
@@ -52,7 +52,7 @@ export const toolFailuresOf = (tallies: readonly ArmTally[]): number =>
   tallies.reduce((sum, tally) => sum + (tally.toolFailures ?? 0), 0);
 
 /** A collapse that shows without an evaluation: the policy no longer explores. `entropy` in nats a token, as estimated. */
-export function entropyCollapse(spec: Pick<RlStageSpec, 'collapse'>, entropy: number | null): StageDecision {
+export function collapseDecision(spec: Pick<RlStageSpec, 'collapse'>, entropy: number | null): StageDecision {
   if (entropy === null || entropy >= spec.collapse.entropyBelow) return { kind: 'continue' };
   return {
     kind: 'collapse',
@@ -69,7 +69,7 @@ export function weighEvaluation(
 ): { decision: StageDecision; history: StageHistory } {
   const { checkpoint, step } = evaluation;
   const proportion = total(evaluation.arms);
-  const arms = shownOf(spec.arms, spec.graduation, evaluation.arms);
+  const arms = shownSuccess(spec.arms, spec.graduation, evaluation.arms);
   const shown = total(arms);
   const success = rate(shown);
   const error = planned(spec, history, step);
@@ -101,7 +101,7 @@ export const mostThatCanBeShown = (
 function graduates(
   spec: Rules,
   { every }: SharedError,
-  arms: ReturnType<typeof shownOf>,
+  arms: ReturnType<typeof shownSuccess>,
 ): StageDecision | null {
   const { successAtLeast, confidence } = spec.graduation;
   const error = partOf(every, 1 - confidence);
@@ -170,7 +170,8 @@ function levelsOff(
 }
 
 interface SupervisedRules extends Pick<SupervisedStageSpec, 'arms'> {
-  graduation: Omit<SupervisedStageSpec['graduation'], 'unjudgedAtMost'> & Pick<Asked, 'unjudgedAtMost'>;
+  graduation: Omit<SupervisedStageSpec['graduation'], 'unjudgedAtMost'> &
+    Pick<SuccessCriterion, 'unjudgedAtMost'>;
 }
 
 /**
@@ -183,7 +184,7 @@ export function everyArmSucceeds(
   tallies: readonly ArmTally[],
 ): boolean {
   const tasks = graduation.tasksPerLevel * arms.length;
-  const shown = shownOf(arms, { ...graduation, tasks }, tallies);
+  const shown = shownSuccess(arms, { ...graduation, tasks }, tallies);
   return arms.every((arm) => {
     const one = shown.find((candidate) => armName(candidate.arm) === armName(arm));
     return one !== undefined && one.judged && rate(one) >= graduation.successAtLeast;

@@ -1,7 +1,7 @@
 import { collectRollouts } from './collect-rollouts.ts';
 import { updatePolicy } from './update-policy.ts';
 import type { PolicyUpdate } from './update-policy.ts';
-import { askAbout, decide, isMeasured, measure } from './measure.ts';
+import { askAbout, decideByEvaluation, isMeasured, measure } from './measure.ts';
 import { stopOrThrow } from '../question.ts';
 import type { TrainingPorts } from '../ports.ts';
 import { asSpecified, mayGoBack } from '../diagnosis/act.ts';
@@ -21,7 +21,7 @@ import { addIncidents, causesOf } from '../episode/incidents.ts';
 import { countsOf, rewardedCount } from '../episode/outcome.ts';
 import { actOnAlarms } from './act-on-alarms.ts';
 import { rollbackTarget, stageQuestion } from './stage-question.ts';
-import { entropyCollapse, noHistory } from './stage-policy.ts';
+import { collapseDecision, noHistory } from './stage-policy.ts';
 import type { StageDecision, StageHistory } from './stage-policy.ts';
 import type { SharedError } from './shared-error.ts';
 import { updateEstimates } from './task-draw.ts';
@@ -219,9 +219,11 @@ async function stageStep(
 
   const evaluation = isMeasured(stage, stageStep) ? await measure(ports, input, checkpoint, stageStep) : null;
   // Of all that was sampled: where no group has variance, as when all have collapsed, the learner sees nothing.
-  const unmeasured = { decision: entropyCollapse(stage, sampledEntropy(summary)), history: state.history };
+  const unmeasured = { decision: collapseDecision(stage, sampledEntropy(summary)), history: state.history };
   const decided =
-    evaluation === null ? unmeasured : decide(input, unmeasured, evaluation, { checkpoint, step: stageStep });
+    evaluation === null
+      ? unmeasured
+      : decideByEvaluation(input, unmeasured, evaluation, { checkpoint, step: stageStep });
   const facts = factsOf(learnt, evaluation, decided.history.error);
   const heeded = actOnAlarms(input, state, facts, decided);
 

@@ -1,6 +1,6 @@
 import { RandomStream } from '../random.ts';
 import type { TaskRef } from '../refs.ts';
-import { drawAgain, refOf } from './tasks-again.ts';
+import { drawAgain, taskRefOf } from './tasks-again.ts';
 import type { WaitingTask } from './tasks-again.ts';
 import type { ArmTally } from '../requests.ts';
 import type { RlStageSpec } from '../schema/stages/rl.ts';
@@ -88,7 +88,7 @@ export interface TaskDraw {
 }
 
 /** What a step draws. */
-export interface Drawn {
+interface Drawn {
   /** The first of them are those that are drawn again. */
   tasks: TaskRef[];
   again: WaitingTask[];
@@ -108,7 +108,7 @@ export function drawTasks(draw: TaskDraw): Drawn {
     step,
     () => new RandomStream(draw.seed, 'again', draw.stage, ...place),
   );
-  const tasks = again.map(refOf);
+  const tasks = again.map(taskRefOf);
   const weights = draw.arms.map((arm) => learnability(draw.estimates[armName(arm)]));
   for (let i = again.length; i < draw.count; i++) {
     const arm = draw.arms[random.weighted(weights)]!;

@@ -35,7 +35,7 @@ const isUnsolved = ({ successes, trials = 0 }: Pick<WaitingTask, 'successes' | '
   successes === 0 && trials > 0;
 
 /** The coordinates alone. */
-export const refOf = ({ environment, split, level, index }: TaskRef): TaskRef => ({
+export const taskRefOf = ({ environment, split, level, index }: TaskRef): TaskRef => ({
   environment,
   split,
   level,
@@ -47,7 +47,7 @@ export const failedTasksOf = ({
   failedTasks,
   tried = [],
 }: Pick<GroupResult, 'failedTasks' | 'tried'>): TaskRef[] =>
-  failedTasks ?? tried.filter(({ successes, trials }) => 2 * successes < trials).map(refOf);
+  failedTasks ?? tried.filter(({ successes, trials }) => 2 * successes < trials).map(taskRefOf);
 
 const isSame = (a: TaskRef, b: TaskRef): boolean =>
   a.index === b.index && a.level === b.level && a.environment === b.environment && a.split === b.split;
@@ -97,7 +97,7 @@ export function waitAgain(
     const tries = (again.find((one) => isSame(one, task))?.tries ?? 0) + 1;
     if (tries >= mostTries) return [];
     const rest = isUnsolved(task) ? 2 ** tries : 0;
-    return [{ ...refOf(task), successes, trials, tries, due: step + 1 + rest }];
+    return [{ ...taskRefOf(task), successes, trials, tries, due: step + 1 + rest }];
   });
   const all = [...waiting, ...next];
   const kept = new Set([

@@ -7,7 +7,7 @@ import { evaluationTasks } from './evaluation.ts';
 // What could not be judged is not missing at random: a policy may be able to bring it about. So success is bounded by the
 // worst case (Manski 1990): a small part of each level may be missing, for infrastructure fails; the rest are failures.
 
-export interface Asked {
+export interface SuccessCriterion {
   /** Held-out tasks of all arms together. */
   tasks: number;
   /** Part of each level that may be missing; absent in runs that began before there was such a limit. */
@@ -22,9 +22,9 @@ interface Shown extends Proportion {
 }
 
 /** What an evaluation shows of each arm: beyond the part that may be missing, tasks that were not judged are failures. */
-export function shownOf(
+export function shownSuccess(
   arms: readonly Arm[],
-  graduation: Asked,
+  graduation: SuccessCriterion,
   tallies: readonly (Proportion & Pick<ArmTally, 'arm'>)[],
 ): Shown[] {
   const { tasks, unjudgedAtMost } = graduation;

@@ -12,10 +12,10 @@ import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { candidateAt, episodeAt, ladderAt, reviewAt, runAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
-import { amount, dollars, duration, priceText } from '../parts/numbers.tsx';
+import { amountText, dollars, duration, priceText } from '../parts/numbers.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 import { Subject } from '../parts/subject.tsx';
-import { Block, Text } from '../parts/text.tsx';
+import { TextBlock, Text } from '../parts/text.tsx';
 import { ids } from '../../core/names.ts';
 
 /** `/runs/RUN/candidates/VERIFIER/DIGEST`: the way of one candidate up the ladder, with the price of each verdict. */
@@ -164,12 +164,12 @@ const VerdictRow: FC<{ run: string; of: SubjectView }> = ({ run, of }) => {
         )}
       </th>
       <td>
-        {answer === null ? 'nothing yet' : <Answer of={answer} />}
+        {answer === null ? 'nothing yet' : <AnswerOfTier of={answer} />}
         {late && (afterRun ? ', after the end of the run' : ', late')}
       </td>
       <td>{spent === null ? priceOfOthers(answer) : priceText(spent, byPeople)}</td>
       <td>
-        {answer?.evidence !== undefined && <Block value={answer.evidence} max={4000} label="evidence" />}
+        {answer?.evidence !== undefined && <TextBlock value={answer.evidence} max={4000} label="evidence" />}
       </td>
     </tr>
   );
@@ -182,7 +182,7 @@ function priceOfOthers(answer: TierAnswer | null): string {
   return `nothing: it was shared, and took ${duration(seconds)}, ${dollars(usd)} when it was computed`;
 }
 
-export const Answer: FC<{ of: TierAnswer }> = ({ of }) => {
+export const AnswerOfTier: FC<{ of: TierAnswer }> = ({ of }) => {
   if (of.kind === 'scored') {
     const { score, uncertainty } = of;
     return <>{`${score.toFixed(3)}${uncertainty === undefined ? '' : ` ± ${uncertainty.toFixed(3)}`}`}</>;
@@ -271,8 +271,8 @@ const Event: FC<{ run: string; of: PlacedEntry }> = ({ run, of: { writer, entry 
       return (
         <>
           <strong>trained on again</strong>: step {entry.step} of <Text value={entry.stage} max={100} /> had{' '}
-          {amount(entry.episodes, 'episode')} of step {entry.fromStep} once more, with the verdicts that came
-          late
+          {amountText(entry.episodes, 'episode')} of step {entry.fromStep} once more, with the verdicts that
+          came late
         </>
       );
   }

@@ -7,7 +7,7 @@ import { runAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { bytes } from '../parts/numbers.tsx';
-import { Block, Text } from '../parts/text.tsx';
+import { TextBlock, Text } from '../parts/text.tsx';
 import { Scroll } from '../parts/scroll.tsx';
 
 const crumbsOf = (run: string) => [
@@ -52,7 +52,7 @@ export function checkpointsPage(app: App, { sources: { store } }: Context): void
         {spec === null ? (
           <p>This is an imported model: it has no spec.</p>
         ) : (
-          <Block value={JSON.stringify(spec, null, 2)} max={200_000} label="spec" />
+          <TextBlock value={JSON.stringify(spec, null, 2)} max={200_000} label="spec" />
         )}
         {changes.length > 0 && (
           <>
@@ -60,7 +60,7 @@ export function checkpointsPage(app: App, { sources: { store } }: Context): void
             <ol>
               {changes.map((change) => (
                 <li>
-                  <Block value={JSON.stringify(change, null, 2)} label="a change" />
+                  <TextBlock value={JSON.stringify(change, null, 2)} label="a change" />
                 </li>
               ))}
             </ol>

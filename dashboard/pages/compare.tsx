@@ -1,16 +1,16 @@
 import { askedOfAll, commonTasks, compareRuns } from '../../runs/comparison/compare.ts';
 import { divergenceOf } from '../../runs/comparison/divergence.ts';
-import type { Divergence } from '../../runs/comparison/divergence.ts';
+import type { RunDivergence } from '../../runs/comparison/divergence.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { Unreadable } from '../parts/unreadable.tsx';
 import { askingOf } from './compare/asking.ts';
 import { Choice } from './compare/choice.tsx';
 import { Overview } from './compare/overview.tsx';
-import { Part } from './compare/parting.tsx';
+import { PartingPanel } from './compare/parting.tsx';
 import { Spec } from './compare/spec.tsx';
-import { Charts } from './compare/charts.tsx';
-import { Tasks } from './compare/tasks.tsx';
+import { ComparisonCharts } from './compare/charts.tsx';
+import { ComparedTasks } from './compare/tasks.tsx';
 
 /** `/compare?runs=A,B`: what two to four runs differ in, what came of it, and where they part. */
 export function comparePage(app: App, { sources }: Context): void {
@@ -32,7 +32,7 @@ export function comparePage(app: App, { sources }: Context): void {
     const at = asking.at ?? places[0] ?? null;
     const tasks = at === null ? null : await commonTasks(store, asking.runs, at);
     const [first, ...others] = asking.runs as [string, ...string[]];
-    const divergences: Divergence[] = [];
+    const divergences: RunDivergence[] = [];
     for (const other of others)
       divergences.push(
         await divergenceOf(store, [first, other], { episodes: asking.parting === 'episodes' }),
@@ -44,11 +44,11 @@ export function comparePage(app: App, { sources }: Context): void {
         <Overview compared={compared} />
         <h2>Where they part</h2>
         {divergences.map((divergence) => (
-          <Part divergence={divergence} />
+          <PartingPanel divergence={divergence} />
         ))}
         <Spec compared={compared} />
-        <Charts compared={compared} figures={asking.figures} />
-        {tasks && <Tasks runs={asking.runs} tasks={tasks} only={asking.tasks} />}
+        <ComparisonCharts compared={compared} figures={asking.figures} />
+        {tasks && <ComparedTasks runs={asking.runs} tasks={tasks} only={asking.tasks} />}
       </Layout>,
     );
   });

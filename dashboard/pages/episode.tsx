@@ -6,7 +6,7 @@ import { tokenAdvantages } from '../../runs/episodes/token-advantages.ts';
 import type { TokenAdvantages } from '../../runs/episodes/token-advantages.ts';
 import { placeNumber, placeOf } from '../../runs/episodes/place.ts';
 import type { Place } from '../../runs/episodes/place.ts';
-import { groupAt as storedGroup } from '../../runs/episodes/group-at.ts';
+import { readGroupAt as storedGroup } from '../../runs/episodes/group-at.ts';
 import type { TokenizersOfRuns, TokenTexts } from '../../runs/episodes/token-texts.ts';
 import { loadImage } from '../../store/rollout/images.ts';
 import { episodeAt, runAt, stepAt, taskAt } from '../address.ts';
@@ -14,8 +14,8 @@ import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { duration } from '../parts/numbers.tsx';
 import { Components, OutcomeLine } from '../parts/outcome.tsx';
-import { Block, Text } from '../parts/text.tsx';
-import { pageIn, Pages, rowsOf } from '../parts/pages.tsx';
+import { TextBlock, Text } from '../parts/text.tsx';
+import { pageIn, Pages, rowsOfPage } from '../parts/pages.tsx';
 import { TokenLegend, Tokens } from '../parts/tokens.tsx';
 import type { Colouring, ShownToken } from '../parts/tokens.tsx';
 
@@ -93,7 +93,7 @@ export function episodePage(
           </li>
         </ul>
         <h2>Prompt</h2>
-        <Block value={task.prompt} label="prompt" />
+        <TextBlock value={task.prompt} label="prompt" />
         <h2>Turns</h2>
         {texts !== null && (
           <>
@@ -174,7 +174,7 @@ const Turns: FC<{
 }> = ({ place, episode, page, texts, learnt, by }) => {
   const { tokens, mask, samplerLogprobs, turns } = episode;
   const first = (page - 1) * TURNS;
-  const some = rowsOf(turns, page, TURNS);
+  const some = rowsOfPage(turns, page, TURNS);
   /** The tokens of these turns, as far as they are shown one by one. */
   const from = some[0]?.start ?? 0;
   const end = turns[first + TURNS]?.start ?? tokens.length;
@@ -193,7 +193,7 @@ const Turns: FC<{
         <li>
           <TurnOf place={place} turn={turn} />
           {shown === null || turn.start >= until ? (
-            <Block value={turn.text} label={`turn ${first + i + 1}`} />
+            <TextBlock value={turn.text} label={`turn ${first + i + 1}`} />
           ) : (
             <pre class="text" tabindex={0} role="region" aria-label={`turn ${first + i + 1}, token by token`}>
               <Tokens tokens={shown.slice(turn.start - from, (some[i + 1]?.start ?? end) - from)} by={by} />
@@ -206,7 +206,7 @@ const Turns: FC<{
                 {turn.observation.seconds !== undefined && `, after ${duration(turn.observation.seconds)}`}
                 {turn.observation.reward !== undefined && `, reward ${turn.observation.reward}`}
               </summary>
-              <Block value={turn.observation.text} label={`observation of turn ${first + i + 1}`} />
+              <TextBlock value={turn.observation.text} label={`observation of turn ${first + i + 1}`} />
             </details>
           )}
           {(turn.observation?.images ?? []).map(({ sha256, mediaType, bytes }) =>

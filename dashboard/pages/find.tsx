@@ -7,7 +7,7 @@ import type { Context as Request } from 'hono';
 import { GradusError } from '../../core/errors.ts';
 import type { EpisodeIndex } from '../../runs/find/episode-index.ts';
 import { atifFiles, messageLines, writeFoundParquet } from '../../runs/exports/export-found.ts';
-import { LAST_ROW, find } from '../../runs/find/find.ts';
+import { LAST_ROW, searchEpisodes } from '../../runs/find/find.ts';
 import type { Findings } from '../../runs/find/find.ts';
 import { FindJobs } from '../../runs/find/find-jobs.ts';
 import type { Job } from '../../runs/find/find-jobs.ts';
@@ -20,8 +20,8 @@ import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { Text } from '../parts/text.tsx';
 import { Unreadable } from '../parts/unreadable.tsx';
-import { ROWS, Reading, Rows } from './find/rows.tsx';
-import { askedIn, linkTo } from './find/asked.ts';
+import { FOUND_ROWS, Reading, FoundRows } from './find/rows.tsx';
+import { findRequestIn, linkTo } from './find/asked.ts';
 import { Exports, download, tarOf } from './find/files.tsx';
 import { Form } from './find/form.tsx';
 import { Hits } from './find/hits.tsx';
@@ -35,17 +35,17 @@ export function findPage(app: App, context: Context): void {
   const jobs = new FindJobs(store);
 
   app.get('/find', async (c) => {
-    const asked = askedIn(c);
+    const asked = findRequestIn(c);
     if (asked.run === '') return c.html(<Layout title="Find">{await runsToChoose()}</Layout>);
     const { run, query, page } = asked;
     const look = await indexOf(run);
     const { index, asOf } = look;
     let { problem } = look;
-    const at = { offset: (page - 1) * ROWS, limit: ROWS };
+    const at = { offset: (page - 1) * FOUND_ROWS, limit: FOUND_ROWS };
     const known = async (): Promise<Findings> => {
-      if (problem !== null) return find(index, query, { ...at, isAway: true });
+      if (problem !== null) return searchEpisodes(index, query, { ...at, isAway: true });
       try {
-        return await find(index, query, at);
+        return await searchEpisodes(index, query, at);
       } catch (error) {
         if (!(error instanceof GradusError) || !error.retryable) throw error;
         problem = error.message;
@@ -63,7 +63,7 @@ export function findPage(app: App, context: Context): void {
       query.text === undefined || isAway
         ? null
         : await jobs.search(index, { ...query, text: query.text }, PATIENCE_MS);
-    const last = Math.ceil(Math.min(findings.total, LAST_ROW) / ROWS);
+    const last = Math.ceil(Math.min(findings.total, LAST_ROW) / FOUND_ROWS);
     const beside = (number: number): string | null =>
       search !== null || number < 1 || number > last ? null : linkTo('/find', asked, { page: number });
     return c.html(
@@ -87,7 +87,7 @@ export function findPage(app: App, context: Context): void {
           ) : query.text !== undefined ? (
             <p>A text is searched in trajectories, which only the store has.</p>
           ) : (
-            <Rows asked={asked} findings={findings} />
+            <FoundRows asked={asked} findings={findings} />
           )}
         </Live>
         <Exports asked={asked} findings={findings} />
@@ -129,7 +129,7 @@ export function findPage(app: App, context: Context): void {
 
   app.post('/find/end-search', async (c) => {
     const { asked: words } = await c.req.parseBody();
-    const asked = askedIn(c, new URLSearchParams(typeof words === 'string' ? words : ''));
+    const asked = findRequestIn(c, new URLSearchParams(typeof words === 'string' ? words : ''));
     jobs.endSearch(asked.run, asked.query);
     return c.redirect(linkTo('/find', asked, { text: null }), 303);
   });
@@ -154,7 +154,7 @@ export function findPage(app: App, context: Context): void {
   async function toExport(
     c: Request,
   ): Promise<{ index: EpisodeIndex; found: FoundInStep[]; name: string; signal: AbortSignal }> {
-    const { run, query } = askedIn(c);
+    const { run, query } = findRequestIn(c);
     const { index } = await indexOf(run);
     const { signal } = c.req.raw;
     const { missing } = await index.scan(() => {}, { signal });

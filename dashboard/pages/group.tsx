@@ -7,15 +7,15 @@ import type { EpisodeRow } from '../../runs/episodes/episode-rows.ts';
 import { placeNumber } from '../../runs/episodes/place.ts';
 import type { Place } from '../../runs/episodes/place.ts';
 import type { RunObserver } from '../../runs/overview/run.ts';
-import { groupAt as storedGroup, stepFolder } from '../../runs/episodes/group-at.ts';
+import { readGroupAt as storedGroup, stepFolder } from '../../runs/episodes/group-at.ts';
 import type { TokenizersOfRuns, TokenTexts } from '../../runs/episodes/token-texts.ts';
-import { episodeAt, groupAt, runAt, stepAt } from '../address.ts';
+import { episodeAt, groupAddress, runAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { Num } from '../parts/numbers.tsx';
 import { Components, OutcomeLine } from '../parts/outcome.tsx';
-import { pageIn, Pages, rowsOf } from '../parts/pages.tsx';
-import { Block, Text } from '../parts/text.tsx';
+import { pageIn, Pages, rowsOfPage } from '../parts/pages.tsx';
+import { TextBlock, Text } from '../parts/text.tsx';
 import { Unreadable } from '../parts/unreadable.tsx';
 
 /** Samples of a task that a page has beside each other. */
@@ -68,8 +68,8 @@ export function groupPage(
           { href: runAt(run), label: run },
           { href: stepAt(place), label: `${stage}, step ${step}` },
         ]}
-        prev={number > 0 ? groupAt({ ...place, group: number - 1 }) : null}
-        next={number < last ? groupAt({ ...place, group: number + 1 }) : null}
+        prev={number > 0 ? groupAddress({ ...place, group: number - 1 }) : null}
+        next={number < last ? groupAddress({ ...place, group: number + 1 }) : null}
       >
         <Unreadable of={damaged} />
         {group.tasks.length > 1 && (
@@ -113,7 +113,7 @@ const Samples: FC<{
   const samples = group.episodes
     .map((episode, i) => ({ episode, i, row: rowOf.get(i) }))
     .filter(({ episode }) => episode.task === task);
-  const shown = rowsOf(samples, page, BESIDE);
+  const shown = rowsOfPage(samples, page, BESIDE);
   const common = commonStart(shown.map(({ episode }) => episode.tokens));
   return (
     <>
@@ -121,7 +121,7 @@ const Samples: FC<{
       {common > 0 && (
         <>
           <h2>The beginning that all samples share</h2>
-          <Block
+          <TextBlock
             value={texts ? firstText(shown[0]!.episode.tokens.slice(0, common), texts) : `${common} tokens`}
             label="tokens that all samples have in common"
           />
@@ -137,7 +137,7 @@ const Samples: FC<{
         label="samples"
         page={page}
         last={Math.ceil(samples.length / BESIDE)}
-        to={(number) => `${groupAt(place)}?task=${task}${number === 1 ? '' : `&page=${number}`}`}
+        to={(number) => `${groupAddress(place)}?task=${task}${number === 1 ? '' : `&page=${number}`}`}
       />
       <div class="columns">
         {shown.map(({ episode, i, row }) => (
@@ -158,7 +158,7 @@ const Samples: FC<{
                 Its first {episode.inherited.tokens} tokens are those of sample {episode.inherited.sample}.
               </p>
             )}
-            <Block value={restOf(episode, common, texts)} label={`sample ${episode.sample}, the rest`} />
+            <TextBlock value={restOf(episode, common, texts)} label={`sample ${episode.sample}, the rest`} />
             <Components outcome={episode.outcome} evidence={false} />
           </section>
         ))}
@@ -176,7 +176,7 @@ const TaskOf: FC<{ task: GroupTask; weights: string }> = ({ task, weights }) => 
       <code>{weights.slice(0, 12)}</code>
     </p>
     <h2>Prompt</h2>
-    <Block value={task.prompt} label="prompt" />
+    <TextBlock value={task.prompt} label="prompt" />
   </>
 );
 

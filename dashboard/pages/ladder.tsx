@@ -8,7 +8,7 @@ import { Unreadable } from '../parts/unreadable.tsx';
 import { Funnel } from './ladder/funnel.tsx';
 import { Budgets } from './ladder/budgets.tsx';
 import { Calibrated } from './ladder/calibration.tsx';
-import { Deferred } from './ladder/deferred.tsx';
+import { DeferredTable } from './ladder/deferred.tsx';
 import { Late } from './ladder/late.tsx';
 import { Newest } from './ladder/verdicts.tsx';
 import { Spend } from './ladder/spend.tsx';
@@ -56,7 +56,7 @@ const Ladder: FC<{ view: LadderView }> = ({ view }) => (
       </div>
     </Live>
     <Live id="deferred">
-      <Deferred view={view} />
+      <DeferredTable view={view} />
     </Live>
     <Live id="late">
       <Late view={view} />

@@ -7,10 +7,10 @@ import type { Place } from '../../runs/episodes/place.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { crumbsOfEpisode } from '../parts/crumbs.ts';
-import { Begin, MOST_ALTERNATIVES } from './replay/begin.tsx';
-import type { Looked } from './replay/address.ts';
+import { BeginReplay, MOST_ALTERNATIVES } from './replay/begin.tsx';
+import type { ReplayView } from './replay/address.ts';
 import { jobAt, replayAt } from './replay/address.ts';
-import { State, nameOf } from './replay/state.tsx';
+import { ReplayPanel, replayName } from './replay/state.tsx';
 
 const PLACE = '/runs/:run/episodes/:stage/:step/:group/:episode/replay';
 
@@ -23,7 +23,7 @@ export function replayPage(app: App, context: Context): void {
       const written = c.req.query(name) ?? '';
       return /^\d{1,9}$/.test(written) ? Number(written) : null;
     };
-    const looked: Looked = {
+    const looked: ReplayView = {
       job: number('job'),
       turn: number('turn'),
       at: String(number('at') ?? ''),
@@ -79,7 +79,7 @@ function fieldOf(form: Record<string, unknown>, name: string): number | null {
   throw wrong(`${name} is a whole number of up to nine digits`);
 }
 
-const Page: FC<{ place: Place; looked: Looked; context: Context }> = ({ place, looked, context }) => {
+const Page: FC<{ place: Place; looked: ReplayView; context: Context }> = ({ place, looked, context }) => {
   const { replays } = context;
   const jobs = replays.of(place);
   const job = jobs.find(({ id }) => id === looked.job) ?? jobs[0];
@@ -96,7 +96,7 @@ const Page: FC<{ place: Place; looked: Looked; context: Context }> = ({ place, l
         a process of its own.
       </p>
       <Live id="replay">
-        {job && <State place={place} job={job} looked={looked} context={context} />}
+        {job && <ReplayPanel place={place} job={job} looked={looked} context={context} />}
         {busy && busy !== job && (
           <p role="status">
             Another replay runs, and there is one at a time:{' '}
@@ -105,7 +105,7 @@ const Page: FC<{ place: Place; looked: Looked; context: Context }> = ({ place, l
         )}
       </Live>
       <Live id="begin">
-        {context.actions && !busy && <Begin place={place} looked={looked} context={context} />}
+        {context.actions && !busy && <BeginReplay place={place} looked={looked} context={context} />}
       </Live>
       {jobs.length > 1 && (
         <nav aria-label="Replays of this episode">
@@ -114,7 +114,7 @@ const Page: FC<{ place: Place; looked: Looked; context: Context }> = ({ place, l
             {jobs.map((one) => (
               <li>
                 <a class="chip" href={jobAt(place, one.id)} aria-current={one === job ? 'page' : undefined}>
-                  {nameOf(one)}
+                  {replayName(one)}
                 </a>
               </li>
             ))}

@@ -1,7 +1,7 @@
 import type { Context as Request } from 'hono';
 import { GradusError, isA } from '../../core/errors.ts';
 import type { Opinion, Withdrawal } from '../../core/ladder/opinions.ts';
-import { isForOthers, openReviews, readState } from '../../runs/ladder/reviews.ts';
+import { isForOthers, openReviews, readReviewState } from '../../runs/ladder/reviews.ts';
 import type { OpenReview, OpenReviews } from '../../runs/ladder/reviews.ts';
 import { whyAway } from '../../runs/temporal/temporal-away.ts';
 import { closeReviewsOf } from '../../runs/control/close-reviews.ts';
@@ -10,8 +10,8 @@ import type { ReviewState } from '../../workflows/ladder/review-state.ts';
 import { closeAllAt, drawingAt, reviewAt, reviewsOf } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
-import type { Drawn } from './reviews/inbox.tsx';
-import type { Failed } from './reviews/review.tsx';
+import type { ThumbnailsBySubject } from './reviews/inbox.tsx';
+import type { FailedReview } from './reviews/review.tsx';
 import { opinionIn, withdrawalIn } from './reviews/form.ts';
 import { Inbox } from './reviews/inbox.tsx';
 import { RunLink } from './reviews/parts.tsx';
@@ -95,8 +95,8 @@ export function reviewsPage(app: App, context: Context): void {
   });
 
   /** Of the first ones, what is drawn of their subjects: nobody waits for an environment that takes long. */
-  async function drawingsOf(reviews: readonly OpenReview[]): Promise<Drawn> {
-    const drawn: Drawn = new Map();
+  async function drawingsOf(reviews: readonly OpenReview[]): Promise<ThumbnailsBySubject> {
+    const drawn: ThumbnailsBySubject = new Map();
     await Promise.all(
       reviews.slice(0, MOST_DRAWN).map(async ({ id, state }) => {
         if (state === null) return;
@@ -171,12 +171,12 @@ export function reviewsPage(app: App, context: Context): void {
 
   async function stateOf(id: string): Promise<ReviewState> {
     assertReview(id);
-    const state = readState(await showReview(temporal, id, { patienceMs: PATIENCE_MS }));
+    const state = readReviewState(await showReview(temporal, id, { patienceMs: PATIENCE_MS }));
     if (state !== null) return state;
     throw new GradusError('verifier', 'no-review', `"${id}" is a workflow, and no review`);
   }
 
-  async function page(id: string, failed: Failed | null = null) {
+  async function page(id: string, failed: FailedReview | null = null) {
     const state = await stateOf(id);
     const { environment, request } = state.ask;
     const [presentation, forOthers] = await Promise.all([

@@ -6,20 +6,20 @@ import type { Sources } from '../../runs/sources.ts';
 import { whyInWords } from '../../runs/overview/why-in-words.ts';
 import { whyOf } from '../../runs/overview/why.ts';
 import { reviewsOf, runAt } from '../address.ts';
-import { askedIn, askedText, isDone } from '../asked.ts';
-import type { Asked } from '../asked.ts';
+import { steerRequestIn, askedText, isDone } from '../asked.ts';
+import type { SteerRequest } from '../asked.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
-import { Action } from '../parts/action.tsx';
-import { amount } from '../parts/numbers.tsx';
+import { ActionButton } from '../parts/action.tsx';
+import { amountText } from '../parts/numbers.tsx';
 import { staleOf } from '../parts/stale.ts';
 import { Text } from '../parts/text.tsx';
 import { Unreadable } from '../parts/unreadable.tsx';
 import { chartsOf } from '../run-charts.ts';
 import { signalsFor, steerPages } from './run/steer.tsx';
 import { QuestionOf } from './run/question.tsx';
-import { Standing } from './run/standing.tsx';
-import { Charts } from './run/charts.tsx';
+import { RunStanding } from './run/standing.tsx';
+import { RunCharts } from './run/charts.tsx';
 import { Happened } from './run/happened.tsx';
 import { Outcomes } from './run/outcomes.tsx';
 import { Arms } from './run/arms.tsx';
@@ -31,7 +31,7 @@ export function runPage(app: App, context: Context & { observer: RunObserver }):
 
   app.get('/runs/:run', async (c) => {
     const view = await observer.look(c.req.param('run'));
-    const asked = askedIn(c.req.query('asked'), c.req.query('question'));
+    const asked = steerRequestIn(c.req.query('asked'), c.req.query('question'));
     const pending = asked !== null && !isDone(asked, view) ? asked : null;
     const isOver = view.execution.value !== null && view.execution.value.closedAt !== null;
     // Only a ladder asks people.
@@ -63,7 +63,7 @@ interface PageProps {
   why: string[] | null;
   context: Context;
   /** What was asked of the run and has not come about. */
-  pending: Asked | null;
+  pending: SteerRequest | null;
   /** Open reviews that it has asked for. */
   reviews: number;
 }
@@ -95,7 +95,7 @@ const Page: FC<PageProps> = ({ view, why, context, pending, reviews }) => {
         )}
       </Live>
       <Live id="standing">
-        <Standing view={view} last={last} context={context} />
+        <RunStanding view={view} last={last} context={context} />
         {why !== null && why.length > 0 && (
           <>
             <h2>What it is doing</h2>
@@ -112,13 +112,13 @@ const Page: FC<PageProps> = ({ view, why, context, pending, reviews }) => {
       <Live id="reviews">
         {reviews > 0 && execution.value?.closedAt === null && (
           <p>
-            {amount(reviews, 'review')} that it asked people for {reviews === 1 ? 'is' : 'are'} open:{' '}
+            {amountText(reviews, 'review')} that it asked people for {reviews === 1 ? 'is' : 'are'} open:{' '}
             <a href={reviewsOf(run)}>look at {reviews === 1 ? 'it' : 'them'}</a>
           </p>
         )}
         {reviews > 0 && execution.value?.closedAt !== null && (
           <p class="warning">
-            {amount(reviews, 'review')} that this run asked for {reviews === 1 ? 'is' : 'are'} still open,
+            {amountText(reviews, 'review')} that this run asked for {reviews === 1 ? 'is' : 'are'} still open,
             though it is over: verdicts are stored for other runs, and change nothing in this one.{' '}
             <a href={reviewsOf(run)}>
               Look at {reviews === 1 ? 'it' : 'them'}, or close {reviews === 1 ? 'it' : 'them'}
@@ -130,7 +130,7 @@ const Page: FC<PageProps> = ({ view, why, context, pending, reviews }) => {
         {context.actions && execution.value?.closedAt === null && (
           <div class="actions">
             {signalsFor(view).map((signal) => (
-              <Action
+              <ActionButton
                 to={`${runAt(run)}/${signal}`}
                 token={context.formToken}
                 label={signal === 'pause' ? 'Pause' : 'Resume'}
@@ -165,7 +165,7 @@ const Page: FC<PageProps> = ({ view, why, context, pending, reviews }) => {
         dashed alike in chart and legend. Success has its 95 % interval (Wilson).
       </p>
       <Live id="charts">
-        <Charts charts={chartsOf(steps)} />
+        <RunCharts charts={chartsOf(steps)} />
       </Live>
       <Live id="happened">
         <Happened run={run} steps={steps} />

@@ -3,7 +3,7 @@ import type { FC } from 'hono/jsx';
 import { commandLine } from '../../core/installation.ts';
 import { HeldOutCurves } from '../../runs/overview/held-out-curves.ts';
 import { readRuns } from '../../runs/overview/runs.ts';
-import type { RunRow, Runs } from '../../runs/overview/runs.ts';
+import type { RunRow, RunList } from '../../runs/overview/runs.ts';
 import { sparkline } from '../../svg/charts.ts';
 import { runAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
@@ -50,12 +50,12 @@ export function runsPage(app: App, { sources }: Context): void {
 
 type Curves = ReadonlyMap<string, number[]>;
 
-const drawnOf = ({ rows, away }: Runs): string[] =>
+const drawnOf = ({ rows, away }: RunList): string[] =>
   away.includes('store')
     ? []
     : rows.flatMap(({ run, heldOut }) => (run === null || heldOut === null ? [] : [run])).slice(0, DRAWN);
 
-const Table: FC<{ runs: Runs; curves: Curves }> = ({ runs: { rows, total: all, away }, curves }) => {
+const Table: FC<{ runs: RunList; curves: Curves }> = ({ runs: { rows, total: all, away }, curves }) => {
   // Who does not answer may know some.
   if (rows.length === 0 && away.length > 0) return null;
   if (rows.length === 0) {

@@ -9,16 +9,16 @@ import type { StoredStep } from '../../store/training/step-facts.ts';
 import { reweighAt, runAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
-import { pageIn, rowsOf } from '../parts/pages.tsx';
+import { pageIn, rowsOfPage } from '../parts/pages.tsx';
 import { staleOf } from '../parts/stale.ts';
 import { Unreadable } from '../parts/unreadable.tsx';
-import { ROWS } from './step/paged.ts';
+import { STEP_ROWS } from './step/paged.ts';
 import type { Paged } from './step/paged.ts';
-import { Tasks, isEvaluation } from './step/tasks.tsx';
+import { StepTasks, isEvaluation } from './step/tasks.tsx';
 import { Facts } from './step/facts.tsx';
 import { Rewards } from './step/rewards.tsx';
 import { Groups } from './step/groups.tsx';
-import { Failed } from './step/failed.tsx';
+import { FailedEpisodes } from './step/failed.tsx';
 
 /** Steps of more groups than this are read a page at a time, in their order. */
 const MOST_GROUPS = 2000;
@@ -38,7 +38,7 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
     const page = pageIn(c.req.query('page'));
     const stored = await groupsIn(sources.store, folder.folder);
     const isLarge = stored.length > MOST_GROUPS;
-    const some = isLarge ? { some: rowsOf(stored, page, ROWS) } : {};
+    const some = isLarge ? { some: rowsOfPage(stored, page, STEP_ROWS) } : {};
     const rows = await rowsOfStep(sources.store, run, folder, reward, { ...some, damaged });
     const paged: Paged = {
       run,
@@ -77,16 +77,16 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
         <Rewards rows={rows} truncated={truncated} />
         {isLarge && (
           <p class="note">
-            Of {stored.length} groups a page reads {ROWS}, in their order: what follows, and the histogram, is
-            of these alone.
+            Of {stored.length} groups a page reads {STEP_ROWS}, in their order: what follows, and the
+            histogram, is of these alone.
           </p>
         )}
         {isEvaluation(rows) ? (
-          <Tasks paged={paged} rows={rows} />
+          <StepTasks paged={paged} rows={rows} />
         ) : (
           <Groups paged={paged} rows={rows} truncated={truncated} greedy={greedy} />
         )}
-        <Failed run={run} rows={rows} />
+        <FailedEpisodes run={run} rows={rows} />
       </Layout>,
     );
   });

@@ -2,7 +2,7 @@ import { percent } from '../../core/percent.ts';
 import type { FC } from 'hono/jsx';
 import { rate } from '../../core/statistics/intervals.ts';
 import type { Proportion } from '../../core/statistics/intervals.ts';
-import { measured } from '../../core/statistics/measured.ts';
+import { measuredShare } from '../../core/statistics/measured.ts';
 import type { EvaluationResult } from '../../core/requests.ts';
 import { samplesIn } from '../../core/training/dimensions.ts';
 import { total } from '../../core/training/stage-policy.ts';
@@ -14,7 +14,7 @@ export const CONFIDENCE = 0.95;
 /** A success rate with Wilson's interval, of as many trials as there are tasks, and what it was measured on. */
 export const Success: FC<{ of: Proportion & { samples?: number } }> = ({ of }) => {
   if (of.trials === 0) return <>–</>;
-  const { low, high } = measured(of, CONFIDENCE, of.samples);
+  const { low, high } = measuredShare(of, CONFIDENCE, of.samples);
   return (
     <span class="success">
       {percent(rate(of))}{' '}
@@ -54,7 +54,7 @@ export function duration(seconds: number): string {
 }
 
 /** `1 verdict`, `1,000 verdicts`. */
-export const amount = (count: number, what: string, many = `${what}s`): string =>
+export const amountText = (count: number, what: string, many = `${what}s`): string =>
   `${count.toLocaleString('en')} ${count === 1 ? what : many}`;
 
 /** Cents where there are any, and what is less than one to two digits. */

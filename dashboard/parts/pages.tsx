@@ -8,7 +8,7 @@ export function pageIn(written: string = '1'): number {
 }
 
 /** What a page of so many rows has of a list. */
-export const rowsOf = <T,>(all: readonly T[], page: number, rows: number): T[] =>
+export const rowsOfPage = <T,>(all: readonly T[], page: number, rows: number): T[] =>
   all.slice((page - 1) * rows, page * rows);
 
 /** Links through the pages of a list; nothing where it has only one. */

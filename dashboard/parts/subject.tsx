@@ -5,7 +5,7 @@ import type { SubjectBlock } from '../../environments/contract/environment.ts';
 import type { Presentation } from '../../runs/ladder/presenter.ts';
 import { drawingAt } from '../address.ts';
 import { Scroll } from './scroll.tsx';
-import { Block, Text } from './text.tsx';
+import { TextBlock, Text } from './text.tsx';
 
 /** What a verifier is asked about: as its environment shows it, and as it is. */
 export const Subject: FC<{ subject: Json; presentation: Presentation | null }> = ({
@@ -26,11 +26,11 @@ export const Subject: FC<{ subject: Json; presentation: Presentation | null }> =
         <Shown block={block} at={drawingAt(presentation!.key, i)} />
       ))}
       {blocks.length === 0 ? (
-        <Block value={json} label="The subject as JSON" />
+        <TextBlock value={json} label="The subject as JSON" />
       ) : (
         <details>
           <summary>As JSON</summary>
-          <Block value={json} label="The subject as JSON" />
+          <TextBlock value={json} label="The subject as JSON" />
         </details>
       )}
     </div>

@@ -1,5 +1,5 @@
 import type { FC } from 'hono/jsx';
-import { piecesOf } from '../../core/printable.ts';
+import { printablePieces } from '../../core/printable.ts';
 
 /** Characters of a text that a page shows before it is asked for more. */
 const USUAL_LENGTH = 4000;
@@ -12,7 +12,7 @@ export const Text: FC<{ value: string; max?: number }> = ({ value, max = USUAL_L
   const shown = value.length > max ? value.slice(0, max) : value;
   return (
     <>
-      {[...piecesOf(shown)].map(({ hidden, text }) =>
+      {[...printablePieces(shown)].map(({ hidden, text }) =>
         hidden ? <span class="hidden-character">{text}</span> : text,
       )}
       {shown.length < value.length && (
@@ -23,7 +23,7 @@ export const Text: FC<{ value: string; max?: number }> = ({ value, max = USUAL_L
 };
 
 /** The same where the lines of the text matter. */
-export const Block: FC<{ value: string; max?: number; label?: string }> = ({ value, max, label }) => (
+export const TextBlock: FC<{ value: string; max?: number; label?: string }> = ({ value, max, label }) => (
   <pre class="text" tabindex={0} role="region" aria-label={label ?? 'text'}>
     <Text value={value} {...(max !== undefined && { max })} />
   </pre>

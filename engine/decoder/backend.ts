@@ -2,7 +2,7 @@ import type { Draws } from './draws.ts';
 import type { KvBlock, KvRows } from './kv-block.ts';
 
 /** One sequence of those that are fed a piece of several tokens together; its row of `Draws` is its place among them. */
-export interface Lane {
+export interface PieceRow {
   block: KvBlock;
   slot: number;
   tokens: readonly number[];
@@ -28,7 +28,7 @@ export interface DecoderBackend {
    * advances the lengths. A lane gets the same bits in any company. Gives the logits [LANES, V] of the pieces' last tokens,
    * in memory that the next feed may write to.
    */
-  feed(lanes: readonly Lane[], draws: Draws): Promise<Float32Array>;
+  feed(lanes: readonly PieceRow[], draws: Draws): Promise<Float32Array>;
   /** Logits [count, V] of the last step, in memory that the next step may write to. */
   logits(block: KvBlock): Float32Array;
   dispose(): Promise<void>;

@@ -8,12 +8,12 @@ import { assertServable } from '../onnx/decoder-graph.ts';
 import type { LocalPolicy, SampleRequest, SampleResult } from '../policy.ts';
 import { DecoderThread } from './decoder-thread.ts';
 import { backendKind } from './load-backend.ts';
-import type { BackendKind } from './load-backend.ts';
+import type { DecoderBackendKind } from './load-backend.ts';
 import type { ThreadSettings } from './messages.ts';
 
 export interface DecoderOptions {
   /** Default: the native one where it is built. What is sampled does not depend on it. */
-  backend?: BackendKind;
+  backend?: DecoderBackendKind;
   /** Threads that compute. A small model has a batch on each, a large one has one batch that all work on. Default 2. */
   threads?: number;
   /** Bytes for the caches of episodes that wait for a tool and of prefixes, over all threads. Default 512 MiB. */

@@ -5,16 +5,16 @@ import { NativeBackend } from './native-backend.ts';
 import { OnnxBackend } from './onnx-backend.ts';
 
 /** `cuda` is the stock decoder with onnxruntime's CUDA provider. */
-export type BackendKind = 'native' | 'stock' | 'cuda';
+export type DecoderBackendKind = 'native' | 'stock' | 'cuda';
 
 /** The native decoder where its addon is built, unless `GRADUS_DECODER` is `stock` or `cuda`; else the stock one. */
-export function backendKind(env: NodeJS.ProcessEnv = process.env): BackendKind {
+export function backendKind(env: NodeJS.ProcessEnv = process.env): DecoderBackendKind {
   if (env['GRADUS_DECODER'] === 'cuda') return 'cuda';
   return env['GRADUS_DECODER'] !== 'stock' && 'addon' in findAddon() ? 'native' : 'stock';
 }
 
 /** Which decoder runs here, for people. */
-export function backendName(kind: BackendKind = backendKind()): string {
+export function backendName(kind: DecoderBackendKind = backendKind()): string {
   if (kind === 'native') return 'native decoder';
   if (kind === 'cuda') return 'stock decoder on the GPU (CUDA provider)';
   const found = findAddon();
@@ -23,8 +23,8 @@ export function backendName(kind: BackendKind = backendKind()): string {
 }
 
 /** Both draw the same bits. Throws Error for a native one that is not there. */
-export function loadBackend(
-  kind: BackendKind,
+export function createDecoderBackend(
+  kind: DecoderBackendKind,
   config: ModelConfig,
   weights: Float32Array,
   threads: number,

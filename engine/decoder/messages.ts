@@ -1,11 +1,11 @@
 import type { Boundary } from '../../core/errors.ts';
 import type { ModelConfig } from '../../core/model/config.ts';
-import type { BackendKind } from './load-backend.ts';
+import type { DecoderBackendKind } from './load-backend.ts';
 import type { SampleRequest, SampleResult } from '../policy.ts';
 
 /** How a decoder thread is set up. */
 export interface ThreadSettings {
-  backend: BackendKind;
+  backend: DecoderBackendKind;
   intraOpThreads: number;
   /** Bytes for the caches of sequences that are not being decoded. */
   cacheBytes: number;

@@ -3,14 +3,14 @@ import type { ModelConfig } from '../../core/model/config.ts';
 import { decoderGraph } from '../onnx/decoder-graph.ts';
 import { encodeModel } from '../onnx/onnx-proto.ts';
 import { LANES } from './backend.ts';
-import type { DecoderBackend, Lane } from './backend.ts';
+import type { DecoderBackend, PieceRow } from './backend.ts';
 import type { Draws } from './draws.ts';
 import type { KvBlock, KvRows } from './kv-block.ts';
-import type { Binding, NativeAddon, OpenRequest, Session } from './native/addon.ts';
+import type { DecoderBinding, NativeAddon, OpenRequest, DecoderSession } from './native/addon.ts';
 
 interface BoundBlock {
   count: number;
-  binding: Binding;
+  binding: DecoderBinding;
   logits: Float32Array;
 }
 
@@ -21,16 +21,16 @@ interface BoundBlock {
 export class NativeBackend implements DecoderBackend {
   private readonly addon: NativeAddon;
   private readonly config: ModelConfig;
-  private readonly session: Session;
-  private readonly openPieces: () => Session;
+  private readonly session: DecoderSession;
+  private readonly openPieces: () => DecoderSession;
   /** For pieces, opened when there is the first; it shares the packed weights. */
-  private pieces: { session: Session; logits: Float32Array } | undefined;
+  private pieces: { session: DecoderSession; logits: Float32Array } | undefined;
   private readonly bound = new WeakMap<KvBlock, BoundBlock>();
 
   private constructor(
     addon: NativeAddon,
     config: ModelConfig,
-    open: (lanes: number, ...sibling: Session[]) => Session,
+    open: (lanes: number, ...sibling: DecoderSession[]) => DecoderSession,
   ) {
     this.addon = addon;
     this.config = config;
@@ -66,7 +66,7 @@ export class NativeBackend implements DecoderBackend {
     await nextTurn();
   }
 
-  async feed(lanes: readonly Lane[], draws: Draws): Promise<Float32Array> {
+  async feed(lanes: readonly PieceRow[], draws: Draws): Promise<Float32Array> {
     const { vocabSize, maxPositions } = this.config;
     this.pieces ??= { session: this.openPieces(), logits: new Float32Array(LANES * vocabSize) };
     const { session, logits } = this.pieces;

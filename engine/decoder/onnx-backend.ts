@@ -2,7 +2,7 @@ import { InferenceSession, Tensor } from 'onnxruntime-node';
 import type { ModelConfig } from '../../core/model/config.ts';
 import { buildDecoderGraph, WEIGHTS_FILE } from '../onnx/decoder-graph.ts';
 import { LANES } from './backend.ts';
-import type { DecoderBackend, Lane } from './backend.ts';
+import type { DecoderBackend, PieceRow } from './backend.ts';
 import type { Draws } from './draws.ts';
 import type { KvBlock, KvRows } from './kv-block.ts';
 import { Sampler } from './sampler.ts';
@@ -110,7 +110,7 @@ export class OnnxBackend implements DecoderBackend {
     this.draw(block.draws, block.count, logits);
   }
 
-  async feed(lanes: readonly Lane[], draws: Draws): Promise<Float32Array> {
+  async feed(lanes: readonly PieceRow[], draws: Draws): Promise<Float32Array> {
     const { keyValueHeads: K, headSize: D, maxPositions } = this.config;
     this.pieces ??= this.openPieces();
     // A lane without a sequence computes one token that nobody reads.

@@ -10,7 +10,7 @@ import { KvCache, type CachedSequence } from './kv-cache.ts';
 import { problemOf } from './request-problem.ts';
 import { logprobOf, Sampler } from './sampler.ts';
 import { Sequence } from './sequence.ts';
-import type { Drawn } from './sequence.ts';
+import type { SequenceToken } from './sequence.ts';
 
 /** Sequences of a block: with fewer, weights are read more often; with more, nothing is gained. */
 const SLOTS = 64;
@@ -273,7 +273,7 @@ export class Scheduler {
   }
 }
 
-const drawnAt = (draws: Draws, row: number): Drawn | undefined =>
+const drawnAt = (draws: Draws, row: number): SequenceToken | undefined =>
   draws.wanted[row] === 1
     ? { token: draws.token[row]!, logprob: draws.logprob(row), kept: draws.keptOf(row) }
     : undefined;
@@ -284,8 +284,8 @@ function told(
   { request: { alternatives, sampling } }: Sequence,
   logits: Float32Array,
   row: number,
-  drawn: Drawn,
-): Drawn {
+  drawn: SequenceToken,
+): SequenceToken {
   if (!alternatives) return drawn;
   const start = row * config.vocabSize;
   const { most, also = [] } = alternatives;

@@ -5,7 +5,7 @@ import { piecesOf } from './pieces.ts';
 import { MOST_KEPT } from '../../core/names.ts';
 
 /** What was drawn, its log-prob, and the ids that it was drawn among, none where nothing was cut. */
-export interface Drawn {
+export interface SequenceToken {
   token: number;
   logprob: number;
   kept: number[];
@@ -105,13 +105,13 @@ export class Sequence {
   }
 
   /** `next` has been fed; `drawn` is what was drawn where something was wanted. */
-  advance(drawn: Drawn | undefined): void {
+  advance(drawn: SequenceToken | undefined): void {
     this.fed += this.size;
     this.done++;
     if (drawn !== undefined) this.append(drawn);
   }
 
-  append({ token, logprob, kept, alternatives }: Drawn): void {
+  append({ token, logprob, kept, alternatives }: SequenceToken): void {
     this.tokens.push(token);
     this.samplerLogprobs.push(logprob);
     this.kept.push(kept);

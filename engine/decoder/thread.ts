@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import type { GradusError } from '../../core/errors.ts';
 import type { FromThread, ThreadSettings, ToThread } from './messages.ts';
-import { loadBackend } from './load-backend.ts';
+import { createDecoderBackend } from './load-backend.ts';
 import { Scheduler } from './scheduler.ts';
 
 /**
@@ -11,7 +11,7 @@ import { Scheduler } from './scheduler.ts';
 function serve(port: NonNullable<typeof parentPort>, settings: ThreadSettings): void {
   const post = (message: FromThread) => port.postMessage(message);
   const scheduler = new Scheduler(
-    (config, weights) => loadBackend(settings.backend, config, weights, settings.intraOpThreads),
+    (config, weights) => createDecoderBackend(settings.backend, config, weights, settings.intraOpThreads),
     settings,
     {
       done: (id) => post({ type: 'done', id }),

@@ -59,7 +59,7 @@ function jsonObject(files: Files, name: string): TokenizerConfig {
  * `search-r1` and `retool` leave no trace in a checkpoint, and are chosen by the spec.
  * Throws GradusError('policy', 'dialect') when nothing says it.
  */
-export function dialectOf(tokenizer: Tokenizer, config: TokenizerConfig): DialectSpec {
+export function dialectOfCheckpoint(tokenizer: Tokenizer, config: TokenizerConfig): DialectSpec {
   const recorded = config['gradus_dialect'];
   if (recorded !== undefined) {
     const name = (recorded as { name?: unknown } | null)?.name;

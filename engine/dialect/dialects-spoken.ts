@@ -1,6 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
-import { chatTemplateOf, dialectOf } from './checkpoint-dialect.ts';
+import { chatTemplateOf, dialectOfCheckpoint } from './checkpoint-dialect.ts';
 import type { TokenizerConfig } from './checkpoint-dialect.ts';
 import { DIALECTS } from '../../core/names.ts';
 import type { DialectName } from '../../core/names.ts';
@@ -30,7 +30,7 @@ const TOOL: ToolDescription = {
 /** Which dialects a tokenizer and its chat template can speak: each is opened, and writes a prompt, a call and its result. */
 export function dialectsSpoken(tokenizer: Tokenizer, config: TokenizerConfig): DialectsSpoken {
   const all = DIALECTS.map((name) => ({ name, missing: missingFor(name, tokenizer, config) }));
-  return { byItself: unlessUnsaid(() => dialectOf(tokenizer, config).name), all };
+  return { byItself: unlessUnsaid(() => dialectOfCheckpoint(tokenizer, config).name), all };
 }
 
 function missingFor(name: DialectName, tokenizer: Tokenizer, config: TokenizerConfig): string | null {

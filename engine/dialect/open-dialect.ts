@@ -1,6 +1,6 @@
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
-import { chatTemplateOf, dialectOf, namedSpecialTokens } from './checkpoint-dialect.ts';
+import { chatTemplateOf, dialectOfCheckpoint, namedSpecialTokens } from './checkpoint-dialect.ts';
 import type { TokenizerConfig } from './checkpoint-dialect.ts';
 import type { Dialect, ToolDescription } from './contract.ts';
 import { gradusDialect } from './gradus/dialect.ts';
@@ -45,7 +45,7 @@ function dialectFor(
   config: TokenizerConfig,
   tools: readonly ToolDescription[],
 ): Dialect {
-  const spec = dialectOf(tokenizer, config);
+  const spec = dialectOfCheckpoint(tokenizer, config);
   if (spec.name === 'gradus') return gradusDialect(tokenizer);
   const named = namedSpecialTokens(config);
   const turnEnds = [...new Set([...TURN_ENDS, named['eos_token'] ?? ''])].filter(

@@ -127,13 +127,13 @@ export interface Teacher {
 }
 
 /** What of a batch is scored, and of what: log-probs of the tokens, values of the states before them. */
-export interface ScoreRequest {
+export interface ScoreQuery {
   logprobs?: OfSamples | undefined;
   values?: boolean | undefined;
 }
 
 /** [total] each, 0 where the mask is 0. A model without critic has values of 0, as one has that begins. */
-export interface Scores {
+export interface LearnerScores {
   logprobs?: Float32Array;
   values?: Float32Array;
 }
@@ -161,9 +161,9 @@ export interface Learner {
   score(
     model: Pick<TrainState, 'config' | 'weights' | 'adapter' | 'critic'>,
     batch: ScoredBatch,
-    what: ScoreRequest,
+    what: ScoreQuery,
     compute?: ComputeSettings,
     signal?: AbortSignal,
-  ): Promise<Scores>;
+  ): Promise<LearnerScores>;
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import type { Tensor } from '@tensorflow/tfjs';
 import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
-import { loadBackend, type BackendKind } from './tensorflow/backend.ts';
+import { loadTensorflowBackend, type TensorflowBackendKind } from './tensorflow/backend.ts';
 import {
   checkBatch,
   checkCritic,
@@ -29,7 +29,7 @@ import { scoreTokens } from './step/score.ts';
 import { trainStep } from './step/train-step.ts';
 
 export interface LocalLearnerOptions {
-  backend?: BackendKind;
+  backend?: TensorflowBackendKind;
   /** `traced` (the default where libtensorflow runs) is some two times faster; `eager` works everywhere. */
   mode?: 'traced' | 'eager';
 }
@@ -39,7 +39,7 @@ export interface LocalLearnerOptions {
  * time runs; others wait. States are never to be changed by the caller: the last one is kept on the device.
  */
 export async function createLocalLearner(options: LocalLearnerOptions = {}): Promise<Learner> {
-  const backend = await loadBackend(options.backend);
+  const backend = await loadTensorflowBackend(options.backend);
   const { tf, native } = backend;
   const runner = native && options.mode !== 'eager' ? createTracedRunner(tf, native) : eagerRunner;
   let last: { state: TrainState; device: DeviceState } | undefined;

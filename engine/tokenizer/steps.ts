@@ -1,9 +1,9 @@
 /** A normalizer, pre-tokenizer or decoder of a `tokenizer.json`. */
-export interface Step {
+export interface TokenizerStep {
   type?: string;
-  normalizers?: (Step | null)[];
-  pretokenizers?: (Step | null)[];
-  decoders?: (Step | null)[];
+  normalizers?: (TokenizerStep | null)[];
+  pretokenizers?: (TokenizerStep | null)[];
+  decoders?: (TokenizerStep | null)[];
   pattern?: { Regex?: string; String?: string };
   content?: string;
   [option: string]: unknown;
@@ -19,7 +19,7 @@ const QUICKER: ReadonlyMap<string, string> = new Map([
  * The same normalizer, pre-tokenizer or decoder as JavaScript does what it says; `where` is its field. Throws Error that
  * says which step JavaScript would take otherwise. What a `type` is, is the library's to say.
  */
-export function readableSteps(where: string, step: Step | null): Step | null {
+export function readableSteps(where: string, step: TokenizerStep | null): TokenizerStep | null {
   if (step === null) return null;
   if (typeof step !== 'object' || Array.isArray(step)) throw new Error(`${where} is no object`);
   // JavaScript takes `$&` for what was found, and "$`" for all before it.

@@ -1,12 +1,12 @@
 import { readableSteps } from './steps.ts';
-import type { Step } from './steps.ts';
+import type { TokenizerStep } from './steps.ts';
 
 /** The fields of a `tokenizer.json` that are looked at here. */
 export interface TokenizerFile {
   added_tokens: { id: number; content: string }[];
-  normalizer: Step | null;
-  pre_tokenizer: Step | null;
-  decoder: Step | null;
+  normalizer: TokenizerStep | null;
+  pre_tokenizer: TokenizerStep | null;
+  decoder: TokenizerStep | null;
   model: BpeModel | UnigramModel | WordLevelModel;
 }
 
@@ -48,8 +48,8 @@ export function tokenizerFile(json: unknown): TokenizerFile {
   const added = addedTokensOf(json['added_tokens'], ids);
   if (model.type === 'BPE') assertUnknownToken(model, added);
   const [normalizer, preTokenizer, decoder] = ['normalizer', 'pre_tokenizer', 'decoder'].map((field) =>
-    readableSteps(field, (json[field] ?? null) as Step | null),
-  ) as [Step | null, Step | null, Step | null];
+    readableSteps(field, (json[field] ?? null) as TokenizerStep | null),
+  ) as [TokenizerStep | null, TokenizerStep | null, TokenizerStep | null];
   return { ...json, model, added_tokens: added, normalizer, pre_tokenizer: preTokenizer, decoder };
 }
 

@@ -1,6 +1,6 @@
 import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
 import { GradusError, messageOf } from '../../core/errors.ts';
-import { inTime } from '../in-time.ts';
+import { interruptedAfter } from '../in-time.ts';
 import { tokenizerFile } from './tokenizer-file.ts';
 import type { TokenizerFile } from './tokenizer-file.ts';
 
@@ -110,7 +110,7 @@ export class Tokenizer {
 /** The patterns of a tokenizer.json are its author's, and JavaScript's engine may backtrack in them for years. */
 function ended<T>(work: () => T): T {
   try {
-    return inTime(work);
+    return interruptedAfter(work);
   } catch (cause) {
     throw new GradusError(
       'policy',

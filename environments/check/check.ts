@@ -54,7 +54,7 @@ export interface CheckedEnvironment {
   notChecked: readonly string[];
 }
 
-export interface Checked {
+export interface CheckReport {
   environments: CheckedEnvironment[];
   findings: Finding[];
 }
@@ -81,7 +81,7 @@ export async function checkEnvironments(
     say = () => undefined,
     saySeconds = SAY_SECONDS,
   }: CheckOptions = {},
-): Promise<Checked> {
+): Promise<CheckReport> {
   // Two processes must not both call what is to be called once.
   const one = new Looker(modules, { most, seconds, signal, performOnce });
   const other = new Looker(modules, { most, seconds, signal, performOnce: false });

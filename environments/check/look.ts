@@ -4,7 +4,7 @@ import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { Split, TaskRef } from '../../core/refs.ts';
 import type { Environment, Task } from '../contract/environment.ts';
-import { factsOf, wordsOf } from '../host/facts.ts';
+import { environmentFactsOf, errorText } from '../host/facts.ts';
 import type { EnvironmentFacts, TaskCount } from '../host/facts.ts';
 import { hostedHere } from '../host/hosted-environment.ts';
 import type { HostedEnvironment } from '../host/hosted-environment.ts';
@@ -89,7 +89,7 @@ export async function look(
   begin: Begin,
 ): Promise<Seen> {
   await begin({ what: 'taskCount()', seconds: LOAD_SECONDS });
-  const facts = factsOf(environment, file);
+  const facts = environmentFactsOf(environment, file);
   const { name, levels, tools, verifiers, taskCounts, resume, demonstrates } = facts;
   const tasks: SeenTask[] = [];
   for (const split of SPLITS) {
@@ -200,7 +200,7 @@ async function orBroken<T>(work: () => Promise<T>): Promise<T | Broken> {
   try {
     return await work();
   } catch (error) {
-    return { broken: wordsOf(error) };
+    return { broken: errorText(error) };
   }
 }
 

@@ -6,7 +6,7 @@ const OURS = path.resolve(import.meta.dirname, '../..');
 const FOLDERS = 'core spec store workflows activities workers engine environments infra cli'.split(' ');
 
 /** ` (environment.ts:31:12)`: the innermost line of an error's stack in the project's own code; empty where there is none. */
-export function placeOf(error: unknown, folder = process.cwd()): string {
+export function sourcePlaceOf(error: unknown, folder = process.cwd()): string {
   for (const line of stackOf(error).split('\n')) {
     const [, where, at] = /^\s+at (?:.* \()?(?:async )?(.+?)((?::\d+){2})\)?$/.exec(line) ?? [];
     if (where === undefined) continue;

@@ -1,7 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
 import type { Observation, Turn } from '../../core/episode/episode.ts';
 import type { TaskRef } from '../../core/refs.ts';
-import { wordsOf } from '../host/facts.ts';
+import { errorText } from '../host/facts.ts';
 import type { HostedEnvironment } from '../host/hosted-environment.ts';
 import { InTurn } from './in-turn.ts';
 import type { OnceCalls } from './once-calls.ts';
@@ -122,7 +122,7 @@ export async function playTogether(
     const differs =
       then.status === 'fulfilled'
         ? otherwise(episode, then.value)
-        : `what could be played alone could not be: ${wordsOf(then.reason)}`;
+        : `what could be played alone could not be: ${errorText(then.reason)}`;
     if (differs === null) continue;
     throw disagrees(
       `two episodes that are played alternately disturb each other: in that of ${playing.where} ${differs} beside that of ${pair[1 - n]!.playing.where}`,

@@ -1,10 +1,10 @@
-import { sayPlaces, wordsOf } from '../host/facts.ts';
+import { sayPlaces, errorText } from '../host/facts.ts';
 import { FAST_LIMIT_MS } from '../host/serve.ts';
 import { loadModules } from '../families/index.ts';
 import type { Loaded } from '../host/load-module.ts';
 import { look, LOAD_SECONDS } from './look.ts';
 import type { LookOptions, Seen } from './look.ts';
-import { placeOf } from './place.ts';
+import { sourcePlaceOf } from './place.ts';
 import type { Begun } from './play-through.ts';
 
 // A process that looks at environments, started by looker.ts with a channel: it loads the modules that are its arguments,
@@ -39,7 +39,7 @@ const say = (message: FromLooker): Promise<void> => new Promise((resolve) => sen
 const SIGN_MS = 200;
 const begin = (begun: Begun): Promise<void> => say({ begun: { seconds: FAST_LIMIT_MS / 1000, ...begun } });
 const inWords = (error: unknown): string =>
-  wordsOf(error) + placeOf((error as { cause?: unknown } | null)?.cause);
+  errorText(error) + sourcePlaceOf((error as { cause?: unknown } | null)?.cause);
 
 /** Of each module that can be loaded, its environments by their names. What was loaded before is not loaded again. */
 async function load(files: readonly string[]): Promise<Map<string, Loaded>> {
@@ -66,7 +66,7 @@ async function lookAt({ environment, file }: Loaded, options: LookOptions): Prom
   await say({ seen: await look(environment, file, options, begin) });
 }
 
-sayPlaces(placeOf);
+sayPlaces(sourcePlaceOf);
 // Ctrl-C in a terminal reaches this process, too; who has started it decides what then becomes of it.
 process.on('SIGINT', () => undefined);
 process.on('disconnect', () => process.exit());

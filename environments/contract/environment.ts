@@ -87,7 +87,7 @@ export const DEFAULT_TOOL_LIMITS: ToolLimits = {
 /** How long one attempt at an inline call may take where the tool does not say, seconds. */
 const INLINE_TIMEOUT_SECONDS = 10;
 
-export const limitsOf = (tool: Pick<Tool, 'limits' | 'placement'>): ToolLimits => ({
+export const toolLimitsOf = (tool: Pick<Tool, 'limits' | 'placement'>): ToolLimits => ({
   ...DEFAULT_TOOL_LIMITS,
   ...(tool.placement === 'inline' && { timeoutSeconds: INLINE_TIMEOUT_SECONDS }),
   ...tool.limits,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { BOUNDARIES } from '../../core/errors.ts';
 import { TIERS } from '../../core/episode/outcome.ts';
-import type { Answer, AskKind } from './asks.ts';
+import type { HostAnswer, AskKind } from './asks.ts';
 
 // What a host may answer, by what it was asked. The host makes its answers of these shapes; but users' code shares its
 // process, and what comes is looked at once more where that code cannot reach.
@@ -150,7 +150,7 @@ export function readAnswers(
   kind: AskKind,
   items: number,
   said: readonly unknown[],
-): { value: Answer[] } | { fault: string } {
+): { value: HostAnswer[] } | { fault: string } {
   if (said.length !== items) return { fault: `gave ${said.length} answers to ${items} asks` };
   const one = shapes.get(kind)!;
   for (const answer of said) {
@@ -161,5 +161,5 @@ export function readAnswers(
     return { fault: `gave what is no answer to ${kind}${where.slice(0, 300)}` };
   }
   // As it came: what zod makes of it is a copy.
-  return { value: said as Answer[] };
+  return { value: said as HostAnswer[] };
 }

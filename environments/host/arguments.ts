@@ -18,7 +18,7 @@ import {
 } from './bounded-check.ts';
 
 /** Arguments as a tool takes them, or what is wrong with them and where. */
-export type Checked = { value: unknown } | { at: string; message: string };
+type Checked = { value: unknown } | { at: string; message: string };
 
 /** Throws what a schema's own code throws, and what Ajv says of a schema that is none. */
 export async function checkArguments({ arguments: schema }: Tool, given: Json): Promise<Checked> {

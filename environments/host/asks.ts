@@ -88,13 +88,13 @@ export type Meaning = Omit<HostedVerdict, 'verifier' | 'version'>;
 
 export type AskKind = keyof AskKinds;
 
-export interface Ask<Kind extends AskKind = AskKind> {
+export interface HostRequest<Kind extends AskKind = AskKind> {
   kind: Kind;
   environment: string;
   items: readonly AskKinds[Kind]['item'][];
 }
 
-export type Answer<Kind extends AskKind = AskKind> =
+export type HostAnswer<Kind extends AskKind = AskKind> =
   { ok: AskKinds[Kind]['answer'] } | { error: ErrorOfHost };
 
 /** The type of the error of an item over which hosts died. */

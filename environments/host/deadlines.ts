@@ -1,5 +1,5 @@
-import { DEFAULT_TIER_LIMITS, limitsOf } from '../contract/environment.ts';
-import type { Ask, AskKinds } from './asks.ts';
+import { DEFAULT_TIER_LIMITS, toolLimitsOf } from '../contract/environment.ts';
+import type { HostRequest, AskKinds } from './asks.ts';
 import type { ToolFacts } from './facts.ts';
 import type { HostedEnvironment } from './hosted-environment.ts';
 import { FAST_LIMIT_MS, FUNCTION_LIMIT_MS, PRESENT_LIMIT_MS } from './serve.ts';
@@ -15,18 +15,18 @@ const BEFORE_MS = 2 * FUNCTION_LIMIT_MS;
 type Known = Pick<HostedEnvironment, 'tools' | 'verifiers' | 'endSeconds'> | undefined;
 type Tool = Pick<ToolFacts, 'placement' | 'effect' | 'limits'>;
 
-export const toolOf = (known: Known, { call, ownTool }: AskKinds['refusals']['item']): Tool | undefined =>
+export const calledTool = (known: Known, { call, ownTool }: AskKinds['refusals']['item']): Tool | undefined =>
   ownTool ?? known?.tools.find(({ name }) => name === call.name);
 
 /**
  * Milliseconds in which the event loop of the host turns; a host whose loop does not turn is ended by the limit of that.
  * Infinity only for the last word of sessions whose environment says that it has limits of its own.
  */
-export function deadlineMs(ask: Ask, known: Known): number {
+export function deadlineMs(ask: HostRequest, known: Known): number {
   return GRACE_MS + BEFORE_MS + Math.max(...ask.items.map((item) => itemMs(ask.kind, item, known)));
 }
 
-function itemMs(kind: Ask['kind'], item: Ask['items'][number], known: Known): number {
+function itemMs(kind: HostRequest['kind'], item: HostRequest['items'][number], known: Known): number {
   switch (kind) {
     case 'refusals':
       return callMs(known, item as AskKinds['refusals']['item']);
@@ -57,7 +57,7 @@ function itemMs(kind: Ask['kind'], item: Ask['items'][number], known: Known): nu
 }
 
 const callMs = (known: Known, item: AskKinds['refusals']['item']): number =>
-  1000 * (toolOf(known, item)?.limits ?? limitsOf({ placement: 'long' })).timeoutSeconds;
+  1000 * (calledTool(known, item)?.limits ?? toolLimitsOf({ placement: 'long' })).timeoutSeconds;
 
 /** A session is opened, and its calls may have to be made again. */
 function comingBackMs({ acts }: AskKinds['closings']['item'], known: Known): number {

@@ -5,14 +5,14 @@ import type { Incident } from '../../core/episode/incidents.ts';
 import { DEFAULT_TIER_LIMITS } from '../contract/environment.ts';
 import { BUILT_IN, byName } from './load-module.ts';
 import { boundaryOf, DIED, functionsOf } from './asks.ts';
-import type { Answer, Ask, AskKind, AskKinds, ErrorOfHost, HostedVerdict } from './asks.ts';
+import type { HostAnswer, HostRequest, AskKind, AskKinds, ErrorOfHost, HostedVerdict } from './asks.ts';
 import { BoundedOutput } from './bounded-output.ts';
-import { deadlineMs, toolOf } from './deadlines.ts';
+import { deadlineMs, calledTool } from './deadlines.ts';
 import type { EnvironmentFacts, ToolFacts } from './facts.ts';
 import { HostDied } from './host-process.ts';
 import type { HostOptions, HostProcess } from './host-process.ts';
 import { HostedEnvironment } from './hosted-environment.ts';
-import type { AskOptions, Transport } from './hosted-environment.ts';
+import type { HostRequestOptions, Transport } from './hosted-environment.ts';
 import type { Lane } from './lane.ts';
 import type { HostModule } from './messages.ts';
 import { Realm } from './realm.ts';
@@ -154,7 +154,7 @@ export class EnvironmentHost {
     return realm;
   }
 
-  private async ask(ask: Ask, options: AskOptions): Promise<Answer[]> {
+  private async ask(ask: HostRequest, options: HostRequestOptions): Promise<HostAnswer[]> {
     try {
       const chunks = chunksOf(ask.items, CHUNK).map((items) => this.askChunk({ ...ask, items }, options));
       return (await Promise.all(chunks)).flat();
@@ -165,11 +165,11 @@ export class EnvironmentHost {
     }
   }
 
-  private async askChunk(ask: Ask, options: AskOptions): Promise<Answer[]> {
+  private async askChunk(ask: HostRequest, options: HostRequestOptions): Promise<HostAnswer[]> {
     const { suspect, shared, alone } = this.laneOf(ask);
     const apart = ask.items.map((item) => shared === null || suspect(item));
     const together = ask.items.filter((_, i) => !apart[i]);
-    let answers: Answer[] | null = [];
+    let answers: HostAnswer[] | null = [];
     if (together.length > 0) {
       answers = await this.askIn(shared!, { ...ask, items: together }, options).catch((error: unknown) => {
         options.signal.throwIfAborted();
@@ -187,7 +187,12 @@ export class EnvironmentHost {
   }
 
   /** Asks about one item in a process that has nothing else to do: what kills it is that item. */
-  private async askAlone(ask: Ask, item: Item, lane: Lane, options: AskOptions): Promise<Answer> {
+  private async askAlone(
+    ask: HostRequest,
+    item: Item,
+    lane: Lane,
+    options: HostRequestOptions,
+  ): Promise<HostAnswer> {
     const names = functionsOf(ask.kind, item);
     if (names.length > 1) return this.askEachVerifier(ask, item as VerdictsItem, lane, options);
     const [name] = names as [string];
@@ -216,11 +221,11 @@ export class EnvironmentHost {
   }
 
   private async askEachVerifier(
-    ask: Ask,
+    ask: HostRequest,
     item: VerdictsItem,
     lane: Lane,
-    options: AskOptions,
-  ): Promise<Answer> {
+    options: HostRequestOptions,
+  ): Promise<HostAnswer> {
     const all: HostedVerdict[] = [];
     for (const verifier of item.verifiers) {
       const answer = await this.askAlone(ask, { ...item, verifiers: [verifier] }, lane, options);
@@ -230,16 +235,16 @@ export class EnvironmentHost {
     return { ok: all };
   }
 
-  private askIn(lane: Lane, ask: Ask, options: AskOptions): Promise<Answer[]> {
+  private askIn(lane: Lane, ask: HostRequest, options: HostRequestOptions): Promise<HostAnswer[]> {
     const { signal, heartbeat } = options;
     const known = this.environments.get(ask.environment);
-    const work = (host: HostProcess): Promise<Answer[]> =>
+    const work = (host: HostProcess): Promise<HostAnswer[]> =>
       host.ask(ask, { signal, blockMs: this.blockMs(ask), deadlineMs: deadlineMs(ask, known), heartbeat });
     return lane.use(signal, work, { waiting: () => heartbeat?.() });
   }
 
   /** Where an ask goes first, if anywhere, and where what is to be alone goes. */
-  private laneOf({ kind, environment, items }: Ask): {
+  private laneOf({ kind, environment, items }: HostRequest): {
     shared: Lane | null;
     alone: Lane;
     suspect: (item: Item) => boolean;
@@ -249,7 +254,7 @@ export class EnvironmentHost {
     const suspect = (item: Item): boolean =>
       functionsOf(kind, item).some((name) => this.suspects.has(environment, name));
     if (kind === 'findings') return { shared: lanes.tier, alone: lanes.tierAlone, suspect };
-    const tool = kind === 'calls' ? toolOf(known, items[0] as CallsItem) : undefined;
+    const tool = kind === 'calls' ? calledTool(known, items[0] as CallsItem) : undefined;
     const ofSession = ['calls', 'endings', 'closings'].includes(kind) && known?.resume;
     // What is pinned to a process can be asked of no other one.
     if (ofSession === 'pin') return { shared: lanes.sessions, alone: lanes.sessions, suspect: () => false };
@@ -264,10 +269,10 @@ export class EnvironmentHost {
   }
 
   /** How long an ask may keep the event loop of its process from turning, milliseconds. */
-  private blockMs({ kind, environment, items }: Ask): number {
+  private blockMs({ kind, environment, items }: HostRequest): number {
     const known = this.environments.get(environment);
     if (kind === 'calls') {
-      return callBlocksMs(toolOf(known, items[0] as CallsItem)!);
+      return callBlocksMs(calledTool(known, items[0] as CallsItem)!);
     }
     if (kind === 'findings') {
       const { verifier } = items[0] as AskKinds['findings']['item'];
@@ -281,12 +286,17 @@ export class EnvironmentHost {
     return this.environments.get(environment)?.file ?? '';
   }
 
-  private diedOver({ kind, environment }: Ask, name: string, how: string, retryable: boolean): ErrorOfHost {
+  private diedOver(
+    { kind, environment }: HostRequest,
+    name: string,
+    how: string,
+    retryable: boolean,
+  ): ErrorOfHost {
     const message = `${name} of ${environment} (${this.fileOf(environment)}) ${how}: fix it`;
     return { boundary: boundaryOf(kind), type: DIED, message, retryable };
   }
 
-  private tell(incident: Incident, { incident: told }: AskOptions): void {
+  private tell(incident: Incident, { incident: told }: HostRequestOptions): void {
     this.log(`environments: ${incidentText(incident)}`);
     told?.(incident);
   }

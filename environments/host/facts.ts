@@ -4,7 +4,7 @@ import type { Boundary } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { Split } from '../../core/refs.ts';
 import type { ToolDescription } from '../../engine/dialect/contract.ts';
-import { limitsOf } from '../contract/environment.ts';
+import { toolLimitsOf } from '../contract/environment.ts';
 import type { Environment, TierVerifier, Tool, ToolLimits, Verifier } from '../contract/environment.ts';
 import type { Resume } from '../contract/session.ts';
 
@@ -19,7 +19,7 @@ export interface ToolFacts extends Pick<Tool, 'name' | 'placement' | 'effect'> {
 }
 
 /** Attempts that a tool may be given: a `once` tool gets one. */
-export const attemptsOf = ({ effect, limits }: Pick<ToolFacts, 'effect' | 'limits'>): number =>
+export const toolAttempts = ({ effect, limits }: Pick<ToolFacts, 'effect' | 'limits'>): number =>
   effect === 'once' ? 1 : limits.maxAttempts;
 
 /** Whether a demonstration has the tool called; of any other one it says itself what the tool answers. */
@@ -68,7 +68,7 @@ export interface EnvironmentFacts {
 /** How long a session's end() may take where its environment does not say. */
 export const END_SECONDS = 60;
 
-export function factsOf(environment: Environment, file: string): EnvironmentFacts {
+export function environmentFactsOf(environment: Environment, file: string): EnvironmentFacts {
   const { name, levels, tools, verifiers } = environment;
   const counts = (split: Split): Record<number, TaskCount> =>
     Object.fromEntries(levels.map((level) => [level, countOf(environment, split, level)]));
@@ -94,7 +94,7 @@ export const toolFacts = (tool: Tool): ToolFacts => ({
   placement: tool.placement,
   effect: tool.effect,
   described: describeTool(tool),
-  limits: limitsOf(tool),
+  limits: toolLimitsOf(tool),
   ofSession: tool.run === undefined,
 });
 
@@ -120,7 +120,7 @@ function countOf(environment: Environment, split: Split, level: number): TaskCou
     if (Number.isSafeInteger(count) && (count as number) >= 0) return count as number;
     return { broken: `said ${String(count)}, which is no number of tasks` };
   } catch (error) {
-    return { broken: `threw: ${wordsOf(error)}` };
+    return { broken: `threw: ${errorText(error)}` };
   }
 }
 
@@ -140,13 +140,13 @@ const LONGEST_WORDS = 2000;
 
 let placeOf: (error: unknown) => string = () => '';
 
-/** Has `wordsOf` say where an error comes from, too, in this process: for whoever mends it, and not for what is stored. */
+/** Has `errorText` say where an error comes from, too, in this process: for whoever mends it, and not for what is stored. */
 export function sayPlaces(of: (error: unknown) => string): void {
   placeOf = of;
 }
 
 /** The text of whatever users' code threw, bounded. */
-export function wordsOf(error: unknown): string {
+export function errorText(error: unknown): string {
   return cutText(messageOf(error), LONGEST_WORDS) + placeOf(error);
 }
 
@@ -157,7 +157,7 @@ export function wordsOf(error: unknown): string {
 export function errorOfUsers(boundary: Boundary, error: GradusError): GradusError {
   const { type, retryable } = error as { type: unknown; retryable: unknown };
   const named = typeof type === 'string' && /^[a-z][a-z0-9-]{0,59}$/.test(type);
-  return new GradusError(boundary, named ? type : 'failed', wordsOf(error), {
+  return new GradusError(boundary, named ? type : 'failed', errorText(error), {
     retryable: retryable === true,
     cause: error,
   });

@@ -9,7 +9,7 @@ import type { Json } from '../../core/json/json.ts';
 import { ownModule, TYPESCRIPT } from '../../engine/own-module.ts';
 import { readAnswers } from './answer-shapes.ts';
 import { boundaryOf, functionsOf, toError } from './asks.ts';
-import type { Answer, Ask } from './asks.ts';
+import type { HostAnswer, HostRequest } from './asks.ts';
 import type { BoundedOutput } from './bounded-output.ts';
 import { Channel } from './channel.ts';
 import { endDescendants } from './descendants.mjs';
@@ -47,14 +47,14 @@ export class HostDied extends Error {
 }
 
 interface Call {
-  ask: Ask;
+  ask: HostRequest;
   /** How long it may block, milliseconds. */
   blockMs: number;
   /** How long it may take in all, and has taken, of the time in which the host's event loop turned, milliseconds. */
   deadlineMs: number;
   takenMs: number;
   heartbeat: ((details?: Json) => void) | undefined;
-  settle(answers: Answer[]): void;
+  settle(answers: HostAnswer[]): void;
   fail(error: Error): void;
 }
 
@@ -199,14 +199,14 @@ export class HostProcess {
    * turning before the host counts as hung; `deadlineMs`: for how long it may turn without an answer.
    */
   ask(
-    ask: Ask,
+    ask: HostRequest,
     {
       signal,
       blockMs,
       deadlineMs,
       heartbeat,
     }: { signal: AbortSignal; heartbeat?: Call['heartbeat'] } & Pick<Call, 'blockMs' | 'deadlineMs'>,
-  ): Promise<Answer[]> {
+  ): Promise<HostAnswer[]> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error);
       if (!this.alive) return reject(this.death ?? new HostDied('crashed', 'it has ended'));

@@ -9,8 +9,8 @@ import type { Environment, SubjectBlock, TierFinding, ToolContext } from '../con
 import type { SessionEnd, EpisodeEnd, Resume } from '../contract/session.ts';
 import { DIED, functionsOf, toError } from './asks.ts';
 import type {
-  Answer,
-  Ask,
+  HostAnswer,
+  HostRequest,
   AskedCall,
   AskKind,
   AskKinds,
@@ -19,7 +19,7 @@ import type {
   HostedVerdict,
   SessionAsk,
 } from './asks.ts';
-import { factsOf } from './facts.ts';
+import { environmentFactsOf } from './facts.ts';
 import type { EnvironmentFacts, TaskCount, ToolFacts, VerifierFacts } from './facts.ts';
 import { inAttempts } from './in-attempts.ts';
 import { readPresentation } from './read-presentation.ts';
@@ -29,17 +29,17 @@ import { serve } from './serve.ts';
 const END_PAUSE_MS = 50;
 
 /** Who asks: how it is called off, and who is told of what users' code did wrong on the way. */
-export interface Asker {
+export interface HostCaller {
   signal: AbortSignal;
   incident?: ((incident: Incident) => void) | undefined;
 }
 
-export interface AskOptions extends Asker {
+export interface HostRequestOptions extends HostCaller {
   heartbeat?: ToolContext['heartbeat'];
 }
 
 /** One attempt at a call. */
-export interface CallContext extends AskOptions {
+export interface CallContext extends HostRequestOptions {
   idempotencyKey: string;
   attempt: number;
   session: SessionAsk;
@@ -50,7 +50,7 @@ export type KnownTools = readonly Pick<ToolFacts, 'name' | 'placement' | 'effect
 
 /** Brings asks to where users' code runs. An answer for each item, in order; rejects only with the signal's reason. */
 export interface Transport {
-  ask(ask: Ask, options: AskOptions): Promise<Answer[]>;
+  ask(ask: HostRequest, options: HostRequestOptions): Promise<HostAnswer[]>;
 }
 
 /**
@@ -101,13 +101,13 @@ export class HostedEnvironment {
   }
 
   /** The user's messages, with the tools of tasks that have their own, or why there is none. */
-  tasks(refs: readonly TaskRef[], asker: Asker): Promise<(AskKinds['tasks']['answer'] | GradusError)[]> {
+  tasks(refs: readonly TaskRef[], asker: HostCaller): Promise<(AskKinds['tasks']['answer'] | GradusError)[]> {
     return this.all('tasks', refs, asker);
   }
 
   demonstrations(
     items: readonly { ref: TaskRef; index: number }[],
-    asker: Asker,
+    asker: HostCaller,
   ): Promise<(AskKinds['demonstrations']['answer'] | GradusError)[]> {
     return this.all('demonstrations', items, asker);
   }
@@ -115,7 +115,7 @@ export class HostedEnvironment {
   /** Why a call cannot even be tried, told to the policy; null when it can. Throws GradusError('tool', …). */
   async refusalOf(
     call: ToolCall,
-    asker: Asker & { session: SessionAsk },
+    asker: HostCaller & { session: SessionAsk },
     tools: KnownTools = this.tools,
   ): Promise<Observation | null> {
     const unknown = unknownTool(call, tools);
@@ -134,7 +134,7 @@ export class HostedEnvironment {
    * The last word of an episode's session, asked for again where that may help; then it is closed, and that it could not be
    * is an incident. Throws GradusError('environment', …).
    */
-  async end(session: SessionAsk, end: EpisodeEnd, asker: Asker): Promise<SessionEnd> {
+  async end(session: SessionAsk, end: EpisodeEnd, asker: HostCaller): Promise<SessionEnd> {
     try {
       return await inAttempts(() => this.one('endings', { session, end }, asker), {
         attempts: DEFAULT_TOOL_LIMITS.maxAttempts,
@@ -147,7 +147,7 @@ export class HostedEnvironment {
   }
 
   /** Lets go of sessions, and tells of each that could not be closed. A fold holds nothing. */
-  async close(sessions: readonly SessionAsk[], asker: Asker): Promise<void> {
+  async close(sessions: readonly SessionAsk[], asker: HostCaller): Promise<void> {
     if (this.resume === null || this.resume === 'fold') return;
     await this.all('closings', sessions, asker);
   }
@@ -162,7 +162,7 @@ export class HostedEnvironment {
   verdicts(
     verifiers: readonly string[],
     candidates: readonly HostCandidate[],
-    asker: Asker,
+    asker: HostCaller,
   ): Promise<(HostedVerdict[] | GradusError)[]> {
     const items = candidates.map(({ ref, episode }) => ({ ref, episode: seen(episode), verifiers }));
     return this.all('verdicts', items, asker);
@@ -171,7 +171,7 @@ export class HostedEnvironment {
   /** What to tell whoever tries tasks again that these candidates failed; `evidence` is what verifiers said of each. */
   hints(
     failed: readonly (HostCandidate & { evidence: readonly string[] })[],
-    asker: Asker,
+    asker: HostCaller,
   ): Promise<(string | GradusError)[]> {
     const items = failed.map(({ ref, episode, evidence }) => ({ ref, episode: seen(episode), evidence }));
     return this.all('hints', items, asker);
@@ -181,7 +181,7 @@ export class HostedEnvironment {
   relabellings(
     verifiers: readonly string[],
     failed: readonly HostCandidate[],
-    asker: Asker,
+    asker: HostCaller,
   ): Promise<(AskKinds['relabellings']['answer'] | GradusError)[]> {
     const items = failed.map(({ ref, episode }) => ({ ref, episode: seen(episode), verifiers }));
     return this.all('relabellings', items, asker);
@@ -191,7 +191,7 @@ export class HostedEnvironment {
   subjects(
     verifier: string,
     candidates: readonly HostCandidate[],
-    asker: Asker,
+    asker: HostCaller,
   ): Promise<(Json | GradusError)[]> {
     const items = candidates.map(({ ref, episode }) => ({ ref, episode: seen(episode), verifier }));
     return this.all('subjects', items, asker);
@@ -200,7 +200,7 @@ export class HostedEnvironment {
   interpretations(
     verifier: string,
     answered: readonly (HostCandidate & { answer: TierAnswer })[],
-    asker: Asker,
+    asker: HostCaller,
   ): Promise<(AskKinds['interpretations']['answer'] | GradusError)[]> {
     const items = answered.map(({ ref, episode, answer }) => ({
       ref,
@@ -212,7 +212,7 @@ export class HostedEnvironment {
   }
 
   /** What a verifier that is a function says of a subject. Throws GradusError('verifier', …). */
-  find(verifier: string, subject: Json, options: AskOptions): Promise<TierFinding> {
+  find(verifier: string, subject: Json, options: HostRequestOptions): Promise<TierFinding> {
     return this.one('findings', { verifier, subject }, options);
   }
 
@@ -220,7 +220,7 @@ export class HostedEnvironment {
    * How a subject is shown to people. What comes is looked at here, too: who said it may have changed what looks at it
    * there. Throws GradusError('environment', …).
    */
-  async present(subject: Json, asker: Asker): Promise<SubjectBlock[]> {
+  async present(subject: Json, asker: HostCaller): Promise<SubjectBlock[]> {
     const blocks = readPresentation(await this.one('presentations', subject, asker));
     if ('value' in blocks) return blocks.value;
     throw new GradusError(
@@ -233,13 +233,13 @@ export class HostedEnvironment {
   private async all<Kind extends AskKind>(
     kind: Kind,
     items: readonly AskKinds[Kind]['item'][],
-    options: AskOptions,
+    options: HostRequestOptions,
   ): Promise<(AskKinds[Kind]['answer'] | GradusError)[]> {
     if (items.length === 0) return [];
     const answers = (await this.transport.ask(
       { kind, environment: this.name, items },
       options,
-    )) as Answer<Kind>[];
+    )) as HostAnswer<Kind>[];
     answers.forEach((answer, i) => {
       for (const { name, fault } of faultsOf(kind, items[i]!, answer))
         options.incident?.(this.threw(name, fault));
@@ -256,7 +256,7 @@ export class HostedEnvironment {
   private async one<Kind extends AskKind>(
     kind: Kind,
     item: AskKinds[Kind]['item'],
-    options: AskOptions,
+    options: HostRequestOptions,
   ): Promise<AskKinds[Kind]['answer']> {
     const [answer] = await this.all(kind, [item], options);
     if (answer instanceof GradusError) throw answer;
@@ -271,7 +271,7 @@ export class HostedEnvironment {
 function faultsOf<Kind extends AskKind>(
   kind: Kind,
   item: AskKinds[Kind]['item'],
-  answer: Answer<Kind>,
+  answer: HostAnswer<Kind>,
 ): { name: string; fault: string }[] {
   const name = functionsOf(kind, item).join(', ');
   if ('error' in answer) {
@@ -313,7 +313,7 @@ export function inThisProcess(environments: Iterable<Environment>): Map<string, 
 /** `inThisProcess` of one. */
 export function hostedHere(environment: Environment): HostedEnvironment {
   const file = 'this process';
-  return new HostedEnvironment(factsOf(environment, file), {
+  return new HostedEnvironment(environmentFactsOf(environment, file), {
     ask: async (ask, { signal, heartbeat = () => undefined }) => {
       const answers = await serve({ environment, file }, ask, { signal, heartbeat });
       signal.throwIfAborted();

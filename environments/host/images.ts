@@ -48,10 +48,10 @@ export function readImages(said: unknown): { value: SentImage[] } | { fault: str
   return { value: images };
 }
 
-export const bytesOf = ({ data }: SentImage): Buffer => Buffer.from(data, 'base64');
+export const imageBytes = ({ data }: SentImage): Buffer => Buffer.from(data, 'base64');
 
-export function refOf(image: SentImage): ImageRef {
-  const bytes = bytesOf(image);
+export function imageRefOf(image: SentImage): ImageRef {
+  const bytes = imageBytes(image);
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   return { type: 'image', mediaType: image.mediaType, sha256, bytes: bytes.length };
 }
@@ -63,5 +63,5 @@ export function withImages(
 ): Pick<Observation, 'text' | 'images'> {
   if (images.length === 0) return { text };
   const lines = images.map(({ mediaType }) => `[image ${mediaType}]`);
-  return { text: [...(text === '' ? [] : [text]), ...lines].join('\n'), images: images.map(refOf) };
+  return { text: [...(text === '' ? [] : [text]), ...lines].join('\n'), images: images.map(imageRefOf) };
 }

@@ -3,7 +3,7 @@ import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { IN_CHECKOUT } from '../../core/installation.ts';
-import { isPassing } from '../../core/ladder/abstentions.ts';
+import { isTransientAbstention } from '../../core/ladder/abstentions.ts';
 import { TIERS } from '../../core/episode/outcome.ts';
 import type { Environment, JsonSchema } from '../contract/environment.ts';
 import { assertSchema } from './arguments.ts';
@@ -78,7 +78,7 @@ const environmentShape = z
           interpret: isFunction.optional(),
           faults: z
             .record(
-              z.string().refine((type) => !isPassing(type), {
+              z.string().refine((type) => !isTransientAbstention(type), {
                 error: ({ input }) =>
                   `${String(input)} says nothing of the subject, which cannot be its fault`,
               }),

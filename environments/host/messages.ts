@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Json } from '../../core/json/json.ts';
-import type { Answer, Ask, ErrorOfHost } from './asks.ts';
+import type { HostAnswer, HostRequest, ErrorOfHost } from './asks.ts';
 import { errorShape, factsShape } from './answer-shapes.ts';
 import type { EnvironmentFacts } from './facts.ts';
 
@@ -11,7 +11,7 @@ export type ToHost =
   | { is: 'load'; module: HostModule; mark: string }
   /** Values of environment variables, for lanes that may have them. */
   | { is: 'variables'; values: Record<string, string> }
-  | { is: 'ask'; id: number; ask: Ask }
+  | { is: 'ask'; id: number; ask: HostRequest }
   | { is: 'cancel'; id: number };
 
 /** Whose environments a host has: those of a module of users, by its path, or Gradus's own. */
@@ -22,7 +22,7 @@ export type FromHost =
   | { is: 'loading'; module: string }
   | { is: 'ready'; environments: EnvironmentFacts[] }
   | { is: 'refused'; error: ErrorOfHost }
-  | { is: 'answer'; id: number; answers: Answer[] }
+  | { is: 'answer'; id: number; answers: HostAnswer[] }
   | { is: 'heartbeat'; id: number; details?: Json }
   /** Something that nobody caught, by the ask that began it where that is known. */
   | { is: 'late-error'; id: number | null; message: string }

@@ -3,7 +3,7 @@ import { GradusError } from '../../core/errors.ts';
 import type { EpisodeSession, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { SessionEnd, EpisodeEnd } from '../contract/session.ts';
-import type { AskOptions, Asker, HostedEnvironment } from './hosted-environment.ts';
+import type { HostRequestOptions, HostCaller, HostedEnvironment } from './hosted-environment.ts';
 import type { SessionAsk } from './asks.ts';
 import type { ToolFacts } from './facts.ts';
 
@@ -44,7 +44,7 @@ export class PlayedSession {
    * Throws what HostedEnvironment.call throws; then the same call can be made again. Throws GradusError('environment',
    * 'demonstration') where the session could come back only by a call of a tool that must be called once only.
    */
-  async call(call: ToolCall, options: AskOptions & { attempt?: number }): Promise<Observation> {
+  async call(call: ToolCall, options: HostRequestOptions & { attempt?: number }): Promise<Observation> {
     this.assertNothingMissing(call);
     const context = { attempt: 1, ...options, idempotencyKey: callKey(this.id, this.turns.length + 1) };
     const called = await this.environment.call(call, { ...context, session: this.asked }, this.tools);
@@ -54,7 +54,7 @@ export class PlayedSession {
   }
 
   /** Why a call cannot even be tried; null when it can. */
-  refusalOf(call: ToolCall, asker: Asker): Promise<Observation | null> {
+  refusalOf(call: ToolCall, asker: HostCaller): Promise<Observation | null> {
     return this.environment.refusalOf(call, { ...asker, session: this.asked }, this.tools);
   }
 
@@ -81,11 +81,11 @@ export class PlayedSession {
     this.environment = environment;
   }
 
-  end(end: EpisodeEnd, asker: Asker): Promise<SessionEnd> {
+  end(end: EpisodeEnd, asker: HostCaller): Promise<SessionEnd> {
     return this.environment.end(this.asked, end, asker);
   }
 
-  close(asker: Asker): Promise<void> {
+  close(asker: HostCaller): Promise<void> {
     return this.environment.close([this.asked], asker);
   }
 }

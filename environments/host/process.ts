@@ -6,11 +6,11 @@ import { Worker } from 'node:worker_threads';
 import { GradusError } from '../../core/errors.ts';
 import { pathToFileURL } from 'node:url';
 import { loadModule } from './load-module.ts';
-import { FAMILIES } from './ready.ts';
+import { FAMILIES_MODULE } from './ready.ts';
 import type { Loaded } from './load-module.ts';
 import { fromError } from './asks.ts';
 import { Channel } from './channel.ts';
-import { factsOf, wordsOf } from './facts.ts';
+import { environmentFactsOf, errorText } from './facts.ts';
 import { rememberIntrinsics } from './intrinsics.ts';
 import type { Intrinsics } from './intrinsics.ts';
 import { CHANGED, TOO_MUCH_MEMORY } from './messages.ts';
@@ -124,7 +124,7 @@ function flush(): void {
 
 /** Whoever asked would wait for ever: the end of the process tells them, and another one is asked. */
 function giveUp(error: unknown): void {
-  console.error(`a host of environments cannot go on: ${wordsOf(error)}`);
+  console.error(`a host of environments cannot go on: ${errorText(error)}`);
   kill();
 }
 
@@ -136,7 +136,7 @@ const loadingNow = (module: string): void => {
 /** Gradus's own are loaded only where they are asked for: together they take time and memory. */
 async function loadAll(module: HostModule): Promise<Loaded[]> {
   if (module === null) {
-    const families = (await import(pathToFileURL(FAMILIES).href)) as { loadedBuiltIns(): Loaded[] };
+    const families = (await import(pathToFileURL(FAMILIES_MODULE).href)) as { loadedBuiltIns(): Loaded[] };
     return families.loadedBuiltIns();
   }
   loadingNow(module);
@@ -149,14 +149,14 @@ async function load(module: HostModule): Promise<void> {
     environments = new Map(loaded.map((one) => [one.environment.name, one]));
     const facts = [...environments.values()].map(({ environment, file }) => {
       loadingNow(file);
-      return factsOf(environment, file);
+      return environmentFactsOf(environment, file);
     });
     foreign = module !== null;
     remember();
     say({ is: 'ready', environments: facts });
   } catch (error) {
     const known =
-      error instanceof GradusError ? error : new GradusError('environment', 'module', wordsOf(error));
+      error instanceof GradusError ? error : new GradusError('environment', 'module', errorText(error));
     say({ is: 'refused', error: fromError(known) });
   }
 }
@@ -198,7 +198,7 @@ const notThere = (name: string): GradusError =>
 // What nobody waits for any more must not end the calls of others: it is told, and they go on.
 for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
   process.on(event, (error: unknown) => {
-    say({ is: 'late-error', id: began.getStore() ?? null, message: wordsOf(error) });
+    say({ is: 'late-error', id: began.getStore() ?? null, message: errorText(error) });
   });
 }
 const channel = new Channel(new Socket({ fd: CHANNEL }), {

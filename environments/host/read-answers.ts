@@ -147,7 +147,7 @@ export function readEnd(said: unknown): Read<SessionEnd> {
   return 'fault' in end ? end : withinSize(end.value, LONGEST_STATE, 'last word');
 }
 
-export const readState = (said: unknown): Read<Json> => readJson(said, LONGEST_STATE, 'state');
+export const readSessionState = (said: unknown): Read<Json> => readJson(said, LONGEST_STATE, 'state');
 export const readSnapshot = (said: unknown): Read<Json> => readJson(said, LONGEST_SNAPSHOT, 'snapshot');
 
 function readJson(said: unknown, limit: number, what: string): Read<Json> {

@@ -13,8 +13,8 @@ import type {
 } from '../contract/environment.ts';
 import { boundaryOf, fromError } from './asks.ts';
 import type {
-  Answer,
-  Ask,
+  HostAnswer,
+  HostRequest,
   AskedCall,
   AskKind,
   AskKinds,
@@ -24,7 +24,7 @@ import type {
   HostedVerdict,
   SessionAsk,
 } from './asks.ts';
-import { errorOfUsers, toolFacts, wordsOf } from './facts.ts';
+import { errorOfUsers, toolFacts, errorText } from './facts.ts';
 import type { SentImage } from './images.ts';
 import { inTime } from './in-time.ts';
 import { ownTask } from './own-task.ts';
@@ -38,7 +38,7 @@ import {
 } from './read-answers.ts';
 import type { Read } from './read-answers.ts';
 import { readPresentation } from './read-presentation.ts';
-import { closeOf, endOf, readySession } from './sessions.ts';
+import { closeOf, endOfSession, readySession } from './sessions.ts';
 import { attemptCall, refuseCall, runTool } from './tool-call.ts';
 import { whatWentWrong } from './what-went-wrong.ts';
 
@@ -52,9 +52,9 @@ export interface ServeContext {
 /** Runs users' code, item by item. Whatever it throws or returns becomes an answer that is what the ask promises. */
 export async function serve(
   { environment, file }: { environment: Environment; file: string },
-  ask: Ask,
+  ask: HostRequest,
   context: ServeContext,
-): Promise<Answer[]> {
+): Promise<HostAnswer[]> {
   if (environment.prepare) {
     try {
       await prepared(environment, file, context.preparing);
@@ -63,18 +63,18 @@ export async function serve(
       return ask.items.map(() => ({ error: failure }));
     }
   }
-  const one = async (item: AskKinds[AskKind]['item']): Promise<Answer> => {
+  const one = async (item: AskKinds[AskKind]['item']): Promise<HostAnswer> => {
     try {
       return { ok: await answerTo(environment, ask.kind, item, context) };
     } catch (error) {
       if (isA(error, GradusError)) return { error: fromError(error) };
-      const message = `${environment.name} (${file}) failed: ${wordsOf(error)}`;
+      const message = `${environment.name} (${file}) failed: ${errorText(error)}`;
       // A tier's verifier says itself how many attempts it has.
       const retryable = ask.kind === 'findings';
       return { error: { boundary: boundaryOf(ask.kind), type: 'failed', message, retryable } };
     }
   };
-  const answers: Promise<Answer>[] = [];
+  const answers: Promise<HostAnswer>[] = [];
   for (const item of ask.items) {
     answers.push(one(item));
     // Whatever of it need not wait is done before the next begins: others have their turn, and a sign of life is given.
@@ -103,7 +103,7 @@ function prepared(
     under = inTime(signal, FUNCTION_LIMIT_MS, () => environment.prepare!(), tooLong)
       .catch((cause: unknown) => {
         preparing.delete(environment);
-        const message = `prepare() of ${environment.name} (${file}) failed: ${wordsOf(cause)}`;
+        const message = `prepare() of ${environment.name} (${file}) failed: ${errorText(cause)}`;
         throw new GradusError('environment', 'prepare', message, { retryable: true, cause });
       })
       .finally(() => tell(false));
@@ -157,7 +157,7 @@ async function answerTo(
       const { session, end } = item as AskKinds['endings']['item'];
       const task = await knownTask(environment, session.ref);
       const tools = task.tools ?? environment.tools;
-      return endOf(environment, task, session, tools, end, callContext(environment, session, context));
+      return endOfSession(environment, task, session, tools, end, callContext(environment, session, context));
     }
     case 'closings': {
       const session = item as AskKinds['closings']['item'];
@@ -317,7 +317,7 @@ async function promised<T>(
   } catch (error) {
     // It may know that what it needs will be there again, and no more than that.
     const { retryable } = isA(error, GradusError) ? errorOfUsers('environment', error) : { retryable: false };
-    throw failed(`threw: ${wordsOf(error)}`, error, retryable);
+    throw failed(`threw: ${errorText(error)}`, error, retryable);
   }
   if ('fault' in made) throw failed(made.fault);
   return made.value;
@@ -402,7 +402,7 @@ async function verdictOf(
     if (error instanceof OutOfTime) {
       throw new GradusError('verifier', 'timeout', `the verifier ${name} ${error.message}`, { cause: error });
     }
-    return { verifier: name, version, ...meaningOf({ fault: `threw: ${wordsOf(error)}` }) };
+    return { verifier: name, version, ...meaningOf({ fault: `threw: ${errorText(error)}` }) };
   }
 }
 
@@ -430,7 +430,7 @@ function interpreted(verifier: TierVerifier, candidate: Candidate, answer: TierA
     try {
       return meaningOf(readVerdict(verifier.interpret(candidate, answer), candidate.episode.turns.length));
     } catch (error) {
-      return meaningOf({ fault: `threw: ${wordsOf(error)}` });
+      return meaningOf({ fault: `threw: ${errorText(error)}` });
     }
   }
   if (answer.kind === 'abstained') return { score: null, evidence: `${answer.type}: ${answer.reason}` };

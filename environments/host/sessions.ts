@@ -5,7 +5,7 @@ import type { EpisodeSession, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError, isA } from '../../core/errors.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Json } from '../../core/json/json.ts';
-import { limitsOf, ToolRefusal } from '../contract/environment.ts';
+import { toolLimitsOf, ToolRefusal } from '../contract/environment.ts';
 import type { Environment, Task, Tool, ToolContext } from '../contract/environment.ts';
 import type {
   Acted,
@@ -19,10 +19,10 @@ import type {
   Snapshooting,
 } from '../contract/session.ts';
 import type { SessionAsk } from './asks.ts';
-import { cutText, END_SECONDS, wordsOf } from './facts.ts';
+import { cutText, END_SECONDS, errorText } from './facts.ts';
 import { inTime } from './in-time.ts';
 import { ownTask } from './own-task.ts';
-import { readActed, readEnd, readSnapshot, readState } from './read-answers.ts';
+import { readActed, readEnd, readSnapshot, readSessionState } from './read-answers.ts';
 import type { Did, Read } from './read-answers.ts';
 import { observationOf } from './tool-call.ts';
 
@@ -132,7 +132,7 @@ function readyLive(
 }
 
 /** The session's last word about an episode that has ended. */
-export async function endOf(
+export async function endOfSession(
   { name, sessions }: Environment,
   task: Task,
   ask: SessionAsk,
@@ -209,7 +209,7 @@ async function stateOf(
   const place: SessionPlace = { id, signal: context.signal };
   let state = promised(
     name,
-    readState(await opened(name, context.signal, () => sessions.open(ownTask(task), place))),
+    readSessionState(await opened(name, context.signal, () => sessions.open(ownTask(task), place))),
   );
   for (const [n, act] of acts.entries()) {
     const again = { ...context, idempotencyKey: callKey(id, act.turn) };
@@ -230,7 +230,7 @@ async function folded(
   let after = state;
   const did = await acted(name, async () => {
     const next = await sessions.act(copyOf(state), call, context);
-    after = promised(name, readState(next.state));
+    after = promised(name, readSessionState(next.state));
     return next.did;
   });
   return { state: after, did };
@@ -339,7 +339,7 @@ async function played<S extends Session>(
       const idempotencyKey = callKey(id, turn);
       const did = await inTime(
         context.signal,
-        limitsOf(toolOf(tools, call)).timeoutSeconds * 1000,
+        toolLimitsOf(toolOf(tools, call)).timeoutSeconds * 1000,
         ({ signal }) => acted(name, () => session.act(call, { ...context, idempotencyKey, signal })),
         (seconds) => lost(name, id, `call ${n + 1}, made again, took longer than ${seconds} s`, true),
       );
@@ -396,7 +396,7 @@ async function opened<T>(
     void opening?.then(late, () => undefined);
     signal.throwIfAborted();
     if (isA(error, GradusError)) throw error;
-    throw failed(`could not be opened: ${wordsOf(error)}`, error);
+    throw failed(`could not be opened: ${errorText(error)}`, error);
   }
 }
 
@@ -422,7 +422,7 @@ async function closeQuietly(session: Live['session']): Promise<void> {
   try {
     await (session as Session).close?.();
   } catch (error) {
-    console.warn(`a session's close() threw: ${wordsOf(error)}`);
+    console.warn(`a session's close() threw: ${errorText(error)}`);
   }
 }
 
@@ -441,7 +441,7 @@ async function endUnkept(
   try {
     await sessions.close(ownTask(task), { id, signal: AbortSignal.timeout(LIMIT_MS) }, handle);
   } catch (error) {
-    console.warn(`a session that nobody asks for could not be closed: ${wordsOf(error)}`);
+    console.warn(`a session that nobody asks for could not be closed: ${errorText(error)}`);
   }
 }
 

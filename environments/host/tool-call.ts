@@ -1,9 +1,9 @@
 import type { Observation, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError, isA } from '../../core/errors.ts';
-import { limitsOf, ToolRefusal } from '../contract/environment.ts';
+import { toolLimitsOf, ToolRefusal } from '../contract/environment.ts';
 import type { Tool, ToolContext } from '../contract/environment.ts';
 import { checkArguments } from './arguments.ts';
-import { cutText, errorOfUsers, wordsOf } from './facts.ts';
+import { cutText, errorOfUsers, errorText } from './facts.ts';
 import { withImages } from './images.ts';
 import { inTime } from './in-time.ts';
 import { readActed } from './read-answers.ts';
@@ -26,7 +26,7 @@ export async function refuseCall(
       error: 'unknown-tool',
     };
   }
-  const { timeoutSeconds } = limitsOf(tool);
+  const { timeoutSeconds } = toolLimitsOf(tool);
   const broken = (how: string, retryable: boolean, cause?: unknown): GradusError =>
     new GradusError('tool', 'arguments', `the check of the arguments of the tool ${tool.name} ${how}`, {
       retryable,
@@ -34,7 +34,7 @@ export async function refuseCall(
     });
   const check = () =>
     checkArguments(tool, call.arguments).catch((cause: unknown) => {
-      throw broken(`threw: ${wordsOf(cause)}`, isA(cause, GradusError) && cause.retryable, cause);
+      throw broken(`threw: ${errorText(cause)}`, isA(cause, GradusError) && cause.retryable, cause);
     });
   const checked = await inTime(signal, timeoutSeconds * 1000, check, (seconds) =>
     broken(`took longer than ${seconds} s`, true),
@@ -64,7 +64,7 @@ export async function runTool(tool: Tool, call: ToolCall, context: ToolContext):
 
 /** What a call did, as the policy reads it and as it is kept. */
 export const observationOf = ({ text, refused, reward, done, images }: Did, tool: Tool): Observation => ({
-  ...withImages(cutText(text, limitsOf(tool).maxOutputCharacters), images),
+  ...withImages(cutText(text, toolLimitsOf(tool).maxOutputCharacters), images),
   ...(refused && { error: 'tool-error' as const }),
   ...(reward !== undefined && { reward }),
   ...(done && { done }),
@@ -81,7 +81,7 @@ export async function attemptCall(
   context: ToolContext,
   act: typeof runTool = runTool,
 ): Promise<Observation> {
-  const limits = limitsOf(tool);
+  const limits = toolLimitsOf(tool);
   const started = performance.now();
   let outOfTime: GradusError | undefined;
   const seconds = (): number => (performance.now() - started) / 1000;
@@ -108,7 +108,7 @@ export async function attemptCall(
     if (outOfTime && error === outOfTime) throw outOfTime;
     // Whether what it needs is away, the tool alone can tell; it speaks for no other part.
     if (isA(error, GradusError)) throw errorOfUsers(boundaryOfCall(error), error);
-    throw new GradusError('tool', 'failed', `the tool ${tool.name} failed: ${wordsOf(error)}`, {
+    throw new GradusError('tool', 'failed', `the tool ${tool.name} failed: ${errorText(error)}`, {
       retryable: true,
       cause: error,
     });

@@ -9,7 +9,7 @@ export function refuseCommand(message: string): never {
 }
 
 /** The limits of a command, each a whole positive number (seconds may be broken). */
-export function limitsOf(command: Pick<Command, 'limits'>): Limits {
+export function commandLimits(command: Pick<Command, 'limits'>): Limits {
   const limits = { ...DEFAULT_LIMITS, ...command.limits };
   for (const [name, value] of Object.entries(limits)) {
     const seconds = name.endsWith('Seconds');

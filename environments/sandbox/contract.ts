@@ -126,14 +126,14 @@ export interface LongCommand extends Omit<Command, 'stdin' | 'collect'> {
   pipes?: number;
 }
 
-export type Backend = 'bubblewrap' | 'gvisor' | 'e2b' | 'wasi-python' | 'quickjs';
+export type SandboxBackend = 'bubblewrap' | 'gvisor' | 'e2b' | 'wasi-python' | 'quickjs';
 
 /**
  * Runs code that nobody has read. It sees no environment, no network and no file of ours but what it is given, and leaves
  * nothing behind. Whatever it does, `run` answers within `wallSeconds` and a few more, with bounded memory here.
  */
 export interface Sandbox {
-  readonly name: Backend;
+  readonly name: SandboxBackend;
   /** False where programs run to their end only, each command in a machine of its own: `start` refuses. */
   readonly talks: boolean;
   /**

@@ -2,13 +2,13 @@ import { GradusError, isA } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import type { Need } from '../contract/environment.ts';
 import { findBubblewrap } from './bubblewrap/find.ts';
-import type { Backend, Sandbox } from './contract.ts';
+import type { SandboxBackend, Sandbox } from './contract.ts';
 import { QuickJs } from './webassembly/quickjs.ts';
 import { WasiPython } from './webassembly/wasi-python.ts';
 
 /** A backend as it is on this machine. */
 export interface BackendFacts {
-  name: Backend;
+  name: SandboxBackend;
   /** Whether it ran a command here. */
   works: boolean;
   /** Where it does not work: why, and what to install or to allow. */
@@ -19,10 +19,10 @@ export interface BackendFacts {
 type Found = { sandbox: Sandbox } | { missing: string };
 
 /** What a sandbox can run. */
-export type Runs = 'programs' | 'python' | 'javascript';
+export type SandboxLanguage = 'programs' | 'python' | 'javascript';
 
 /** Those that are a choice only, each a folder, are loaded where somebody has chosen them or asks what works. */
-const FINDERS: Record<Backend, () => Promise<Found>> = {
+const FINDERS: Record<SandboxBackend, () => Promise<Found>> = {
   bubblewrap: findBubblewrap,
   gvisor: async () => (await import('./gvisor/find.ts')).findGVisor(),
   e2b: async () => (await import('./e2b/find.ts')).findE2B(),
@@ -31,16 +31,16 @@ const FINDERS: Record<Backend, () => Promise<Found>> = {
 };
 
 /** Tried in this order where nobody prefers one. gVisor is slow to come up, E2B is somebody else's machine: a choice only. */
-const CANDIDATES: Record<Runs, readonly Backend[]> = {
+const CANDIDATES: Record<SandboxLanguage, readonly SandboxBackend[]> = {
   programs: ['bubblewrap'],
   python: ['bubblewrap', 'wasi-python'],
   javascript: ['bubblewrap', 'quickjs'],
 };
 
-const found = new Map<Backend, Promise<Found>>();
+const found = new Map<SandboxBackend, Promise<Found>>();
 
 /** Each backend is looked for once a process; one that was not there is looked for again. */
-async function find(name: Backend): Promise<Found> {
+async function find(name: SandboxBackend): Promise<Found> {
   const looking = found.get(name) ?? FINDERS[name]();
   found.set(name, looking);
   const result = await looking;
@@ -56,7 +56,7 @@ async function find(name: Backend): Promise<Found> {
 export async function openSandbox({
   prefer,
   runs = 'programs',
-}: { prefer?: Backend; runs?: Runs } = {}): Promise<Sandbox> {
+}: { prefer?: SandboxBackend; runs?: SandboxLanguage } = {}): Promise<Sandbox> {
   const preferred = prefer ?? process.env['GRADUS_SANDBOX'];
   const names = preferred ? [preferred] : CANDIDATES[runs];
   const reasons: string[] = [];
@@ -74,12 +74,12 @@ export async function openSandbox({
   );
 }
 
-const isBackend = (name: string): name is Backend => Object.hasOwn(FINDERS, name);
+const isBackend = (name: string): name is SandboxBackend => Object.hasOwn(FINDERS, name);
 
 /** What works on this machine, and why the rest does not. */
 export async function sandboxFacts(): Promise<BackendFacts[]> {
   return Promise.all(
-    (Object.keys(FINDERS) as Backend[]).map(async (name) => {
+    (Object.keys(FINDERS) as SandboxBackend[]).map(async (name) => {
       // Looking for it takes machines of somebody's account.
       if (name === 'e2b' && process.env['GRADUS_SANDBOX'] !== name) {
         return { name, works: false, missing: 'a choice only: GRADUS_SANDBOX=e2b' };

@@ -14,7 +14,7 @@ export const S3_PORT = { title: 'the object store', setting: '--s3-port' };
 /** An upload in parts that was not touched for so long has no writer any more. */
 const ORPHAN_AFTER_MS = 3600_000;
 
-export interface ObjectStoreOptions extends SuperviseOptions {
+export interface ObjectServerOptions extends SuperviseOptions {
   /** Absolute; holds the objects and the keys. */
   dataDir: string;
   logFile: string;
@@ -74,7 +74,7 @@ async function lastTouched(folder: string): Promise<number> {
  * An S3 server (versitygw) over a folder. Objects survive any kill of it; a put that was under way leaves nothing.
  * @throws GradusError infra/binary-missing, infra/port-taken, infra/server-start
  */
-export async function startObjectStore(options: ObjectStoreOptions): Promise<ObjectStoreServer> {
+export async function startObjectStore(options: ObjectServerOptions): Promise<ObjectStoreServer> {
   const command = await requireBinary('versitygw');
   const objects = path.join(options.dataDir, 'objects');
   const versions = path.join(options.dataDir, 'versions');

@@ -142,7 +142,7 @@ function heldOutOf(steps: readonly StoredStep[][]): HeldOutLevel[] {
 }
 
 /** A step of a stage, or an evaluation. */
-export interface Asked {
+export interface ComparisonRequest {
   stage: string;
   step: number;
 }
@@ -162,7 +162,7 @@ interface CommonTask {
 }
 
 export interface CommonTasks {
-  at: Asked;
+  at: ComparisonRequest;
   /** Tasks that every run was asked there, in the order of the first. */
   tasks: CommonTask[];
   /** Of each run, over these tasks: successes of the samples of which it can be said, and how many such a task has. */
@@ -181,7 +181,7 @@ export async function askedOfAll(
   store: ObjectStore,
   runs: readonly string[],
   options: CallOptions = {},
-): Promise<Asked[]> {
+): Promise<ComparisonRequest[]> {
   const asked = await Promise.all(runs.map((run) => stagesOf(store, run, options)));
   const common = asked[0]!.filter((name) => asked.every((names) => names.includes(name)));
   const places = await inParallel(common, async (stage) => {
@@ -190,7 +190,7 @@ export async function askedOfAll(
       .filter((step) => steps.every((all) => all.includes(step)))
       .map((step) => ({ stage, step }));
   });
-  const rank = ({ stage }: Asked): number =>
+  const rank = ({ stage }: ComparisonRequest): number =>
     stage === 'after' ? 0 : stage.endsWith(HELD_OUT) ? 1 : stage === 'before' ? 2 : 3;
   return places.flat().toSorted((a, b) => rank(a) - rank(b) || b.step - a.step);
 }
@@ -216,7 +216,7 @@ async function stepsIn(
 export async function commonTasks(
   store: ObjectStore,
   runs: readonly string[],
-  at: Asked,
+  at: ComparisonRequest,
   options: CallOptions = {},
 ): Promise<CommonTasks> {
   const unreadable: string[] = [];
@@ -254,7 +254,7 @@ export async function commonTasks(
 async function tasksAt(
   store: ObjectStore,
   run: string,
-  { stage, step }: Asked,
+  { stage, step }: ComparisonRequest,
   { damaged, ...options }: CallOptions & { damaged: string[] },
 ): Promise<Map<string, Omit<CommonTask, 'of'> & { episodes: CommonEpisode[] }>> {
   const reward = (await specOfRun(store, run, { ...options, damaged }))?.reward;

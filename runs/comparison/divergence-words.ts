@@ -1,6 +1,6 @@
 import { commandLine } from '../../core/installation.ts';
 import { MOST_LOOKS } from './divergence.ts';
-import type { Divergence, Parting, StepOfRun } from './divergence.ts';
+import type { RunDivergence, Parting, StepOfRun } from './divergence.ts';
 import type { FirstOther } from './episode-difference.ts';
 
 // Where two runs part, in words, for terminal and page.
@@ -8,7 +8,7 @@ import type { FirstOther } from './episode-difference.ts';
 const stepText = ({ stage, stageStep, step }: StepOfRun): string => `step ${step} (${stage}/${stageStep})`;
 
 /** In sentences: whether they part, where, by what, and what could not be looked at. */
-export function divergenceText(divergence: Divergence): string[] {
+export function divergenceText(divergence: RunDivergence): string[] {
   const { unreadable } = divergence;
   return [
     ...wordsOf(divergence),
@@ -20,7 +20,16 @@ export function divergenceText(divergence: Divergence): string[] {
   ];
 }
 
-function wordsOf({ runs, common, further, facts, parting, looked, unlooked, clocks }: Divergence): string[] {
+function wordsOf({
+  runs,
+  common,
+  further,
+  facts,
+  parting,
+  looked,
+  unlooked,
+  clocks,
+}: RunDivergence): string[] {
   const [one, other] = runs;
   if (parting !== null) return [partingText(parting, runs), ...detailsOf(parting, runs)];
   const same =
@@ -61,7 +70,7 @@ function wordsOf({ runs, common, further, facts, parting, looked, unlooked, cloc
 
 function partingText(
   { at, what, environments, evaluation, group, episode, counts }: Parting,
-  [one, other]: Divergence['runs'],
+  [one, other]: RunDivergence['runs'],
 ): string {
   if (what === 'begin' || at === null) return `${one} and ${other} begin with other weights.`;
   const where = `${one} and ${other} part at ${stepText(at)}`;
@@ -89,7 +98,7 @@ function partingText(
   }
 }
 
-function detailsOf({ what, group, episode, counts, batch }: Parting, runs: Divergence['runs']): string[] {
+function detailsOf({ what, group, episode, counts, batch }: Parting, runs: RunDivergence['runs']): string[] {
   const lines: string[] = [];
   if (episode) {
     const { token, logprob, verdict, rewards } = episode.difference;

@@ -19,7 +19,7 @@ import { stepsOf } from '../overview/steps.ts';
 import type { StepsOfRun } from '../overview/steps.ts';
 
 /** Two of whatever is compared, in the order in which the runs were named. */
-export type Pair<T> = [T, T];
+type Pair<T> = [T, T];
 
 export interface StepOfRun {
   stage: string;
@@ -66,7 +66,7 @@ interface GroupCounts {
   otherVerdicts: number;
 }
 
-export interface Divergence {
+export interface RunDivergence {
   runs: Pair<string>;
   /** By path, without the run's name and what follows from other fields; null where one cannot be read. */
   spec: Difference[] | null;
@@ -103,7 +103,7 @@ export async function divergenceOf(
   store: ObjectStore,
   runs: Pair<string>,
   { episodes = false, ...options }: CallOptions & { episodes?: boolean } = {},
-): Promise<Divergence> {
+): Promise<RunDivergence> {
   const damaged: string[] = [];
   const specs = await both(runs, (run) => specOfRun(store, run, { ...options, damaged }));
   const spec = damaged.length === 0 ? specDifferences(specs) : null;
@@ -114,7 +114,7 @@ export async function divergenceOf(
     steps.filter(({ stage, stageStep }) => !broken.has(stepName(runs[i]!, stage, stageStep))),
   ) as Pair<StoredStep[]>;
   const common = Math.min(one.length, other.length);
-  let facts: Divergence['facts'] = null;
+  let facts: RunDivergence['facts'] = null;
   let clocks = false;
   let looks = 0;
   let unlooked = 0;

@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import { DAMAGE } from '../../core/damage.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
-import { listExecutions, quoted, textAttribute } from '../temporal/executions.ts';
+import { listExecutions, quotedInQuery, textAttribute } from '../temporal/executions.ts';
 import { isNotFound } from '../temporal/describe.ts';
 import type { Execution } from '../temporal/executions.ts';
 import type { Sources } from '../sources.ts';
@@ -120,10 +120,12 @@ const ownerOf = (claim: RunClaim | null): string | null =>
 async function executionsOf(temporal: Client, run: string): Promise<Execution[]> {
   const list = async (query: string): Promise<Execution[]> =>
     (await listExecutions(temporal, query, { limit: MOST_EXECUTIONS, timeoutMs: 60_000 })).executions;
-  const name = quoted(run);
+  const name = quotedInQuery(run);
   const [begun, below] = await Promise.all([
     list(`WorkflowType = "curriculum" AND (GradusRun = ${name} OR WorkflowId = ${name})`),
-    list(`WorkflowId STARTS_WITH ${quoted(`${run}/`)} AND WorkflowType IN (${PARTS.map(quoted).join(', ')})`),
+    list(
+      `WorkflowId STARTS_WITH ${quotedInQuery(`${run}/`)} AND WorkflowType IN (${PARTS.map(quotedInQuery).join(', ')})`,
+    ),
   ]);
   // An id can be used again: the run of that name is another one then.
   const own = begun.filter((one) => (textAttribute(one, 'GradusRun') ?? run) === run);
@@ -171,7 +173,7 @@ async function neededBy(
 ): Promise<string[]> {
   const needing = others.filter(([, { spec }]) => spec !== null && reads(spec, run)).map(([name]) => name);
   if (needing.length === 0) return [];
-  const query = `WorkflowType = "curriculum" AND ExecutionStatus = "Running" AND GradusRun IN (${needing.map(quoted).join(', ')})`;
+  const query = `WorkflowType = "curriculum" AND ExecutionStatus = "Running" AND GradusRun IN (${needing.map(quotedInQuery).join(', ')})`;
   const { executions } = await listExecutions(temporal, query);
   return executions.map(
     (one) =>

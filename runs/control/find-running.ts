@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
-import { statusOf } from '../overview/runs.ts';
+import { runStatusOf } from '../overview/runs.ts';
 import { findExecution } from '../temporal/find-execution.ts';
 
 /**
@@ -17,7 +17,7 @@ export async function findRunning(temporal: Client, name: string): Promise<strin
     throw new GradusError(
       'spec',
       'over',
-      `the run ${which} is over (${statusOf(found)}): nothing of it can be steered any more`,
+      `the run ${which} is over (${runStatusOf(found)}): nothing of it can be steered any more`,
     );
   return found.workflowId;
 }

@@ -9,7 +9,7 @@ import { GradusError, messageOf } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import { closedBecause } from '../../core/ladder/opinions.ts';
 import type { Opinion, Withdrawal } from '../../core/ladder/opinions.ts';
-import { isUnreachable, temporalError } from '../temporal/temporal-away.ts';
+import { isTemporalUnreachable, temporalError } from '../temporal/temporal-away.ts';
 import type { ReviewState } from '../../workflows/ladder/review-state.ts';
 
 interface Options {
@@ -64,7 +64,7 @@ async function clearly<T>(
     if (error instanceof QueryNotRegisteredError)
       throw noReview(`"${id}" is a workflow, and no review`, error);
     if (error instanceof WorkflowNotFoundError) throw noReview(await whyNotOpen(client, id), error);
-    if (isUnreachable(error)) throw temporalError(client, error);
+    if (isTemporalUnreachable(error)) throw temporalError(client, error);
     // Away, or nobody there who could answer: whoever looks at a page is told, and others wait.
     const isAway = error instanceof ServiceError || Date.now() >= (deadline ?? Infinity);
     if (deadline === null || !isAway) throw error;

@@ -7,7 +7,7 @@ import { QUEUES } from '../../core/names.ts';
 import { executionOf, textAttribute } from '../temporal/executions.ts';
 import type { Execution } from '../temporal/executions.ts';
 import { isServed } from '../temporal/pollers.ts';
-import { endOf } from '../overview/why.ts';
+import { endOfRun } from '../overview/why.ts';
 import { sha256Hex } from '../../store/digest.ts';
 import type { curriculum } from '../../workflows/curriculum.ts';
 
@@ -69,7 +69,7 @@ export async function claimedName(
     const name = execution && textAttribute(execution, 'GradusRun');
     if (name !== null) return name;
     if (execution !== null && execution.closedAt !== null) {
-      const why = (await endOf(temporal, execution)) ?? `it is ${execution.status}`;
+      const why = (await endOfRun(temporal, execution)) ?? `it is ${execution.status}`;
       if (execution.status !== 'failed') throw new GradusError('spec', 'refused', why);
       await forget(temporal, execution);
       throw new GradusError('spec', 'refused', `${why}\nNothing of this run is kept.`);

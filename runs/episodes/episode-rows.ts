@@ -1,6 +1,6 @@
 import { isTrainable } from '../../core/algorithms/sample.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
-import { factsOf } from '../../core/episode/facts.ts';
+import { episodeFactsOf } from '../../core/episode/facts.ts';
 import type { EpisodeFacts } from '../../core/episode/facts.ts';
 import { ruleName } from '../../core/reward/rules.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
@@ -12,7 +12,7 @@ import type { CallOptions, ObjectStore } from '../../store/objects/object-store.
 import { findTrajectories } from '../../store/rollout/trajectories.ts';
 import { unlessDamaged } from '../../store/objects/unless-damaged.ts';
 import { groupsIn, inPortions, stepFolders } from './stored-groups.ts';
-import type { StepFolder, StoredGroup } from './stored-groups.ts';
+import type { StepFolder, CountedGroup } from './stored-groups.ts';
 
 /** Groups that are read at a time. */
 const AT_ONCE = 8;
@@ -62,7 +62,7 @@ export async function rowsOfStep(
   run: string,
   { stage, step, folder }: StepFolder,
   reward: RewardSpec,
-  { some, damaged, ...options }: RowOptions & { some?: readonly StoredGroup[] } = {},
+  { some, damaged, ...options }: RowOptions & { some?: readonly CountedGroup[] } = {},
 ): Promise<EpisodeRow[]> {
   const ref = some ? undefined : await store.head(batchKey(run, stage, step), options);
   const batch = ref ? await unlessDamaged(damaged, () => loadBatch(store, ref, options)) : null;
@@ -88,7 +88,7 @@ const rowsOfGroup = (
   reward: RewardSpec,
   { advantages, ...place }: Pick<EpisodeRow, 'stage' | 'step' | 'group'> & { advantages: Advantages | null },
 ): EpisodeRow[] =>
-  factsOf(judged, reward).map((facts) => {
+  episodeFactsOf(judged, reward).map((facts) => {
     const episode = judged.episodes[facts.episode]!;
     const { promptTokens, learntBehind = promptTokens } = judged.tasks[episode.task]!;
     // Of two that are alike it may be the other one that was learnt from.

@@ -14,7 +14,7 @@ export const stepFolder = (run: string, stage: string, step: number): StepFolder
 });
 
 /** A group as it counted in its step, and the number of the step's last one; null where there is no such group. */
-export async function groupAt(
+export async function readGroupAt(
   store: ObjectStore,
   { run, stage, step, group }: Omit<Place, 'episode'>,
   options: CallOptions = {},

@@ -7,7 +7,7 @@ import { inParallel } from '../../store/in-parallel.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 
-export interface StepGroups {
+interface StepGroups {
   /** What credit was given to, in the order in which it was. */
   groups: RolloutGroup[];
   /** One greedy sample of each task, where the method compares with one. */

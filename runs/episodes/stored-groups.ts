@@ -11,7 +11,7 @@ export interface StepFolder {
 }
 
 /** A rollout group as it counted in its step. */
-export interface StoredGroup {
+export interface CountedGroup {
   /** Its number in the step. */
   group: number;
   key: string;
@@ -41,8 +41,8 @@ export async function groupsIn(
   store: ObjectStore,
   folder: string,
   options: CallOptions = {},
-): Promise<StoredGroup[]> {
-  const counting = new Map<number, StoredGroup>();
+): Promise<CountedGroup[]> {
+  const counting = new Map<number, CountedGroup>();
   for (const { key, bytes } of await store.list(folder, options)) {
     const [, number, judged] = /\/group-(\d+)(\.judged)?\.json$/.exec(key) ?? [];
     // What is left are verdicts that came late, which later steps have learnt from.
@@ -57,7 +57,7 @@ export async function groupsIn(
 const PORTION = 2 ** 20;
 
 /** Groups that are read at a time. */
-export function* inPortions<Group extends Pick<StoredGroup, 'bytes'>>(
+export function* inPortions<Group extends Pick<CountedGroup, 'bytes'>>(
   groups: readonly Group[],
 ): Generator<Group[]> {
   let portion: Group[] = [];

@@ -1,5 +1,5 @@
 import type { Json } from '../../core/json/json.ts';
-import { factsOf } from '../../core/episode/facts.ts';
+import { episodeFactsOf } from '../../core/episode/facts.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { FoundEpisode } from '../find/found-episodes.ts';
 import { placeOf } from '../episodes/place.ts';
@@ -16,7 +16,7 @@ export function atifOf(
   { place, group, task, episode }: FoundEpisode,
   reward: Pick<RewardSpec, 'components'>,
 ): object {
-  const [facts] = factsOf({ ...group, episodes: [episode] }, reward);
+  const [facts] = episodeFactsOf({ ...group, episodes: [episode] }, reward);
   const { ref, tools, promptTokens } = task;
   const { tokens, samplerLogprobs, turns, inherited } = episode;
   const id = placeOf(place);

@@ -1,5 +1,5 @@
 import type { Turn } from '../../core/episode/episode.ts';
-import { factsOf } from '../../core/episode/facts.ts';
+import { episodeFactsOf } from '../../core/episode/facts.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { ChatMessage } from '../../engine/dialect/contract.ts';
 import type { FoundEpisode } from '../find/found-episodes.ts';
@@ -78,7 +78,7 @@ export const callId = (turn: number): string => `call_${turn + 1}`;
 export function messagesLine(found: FoundEpisode, reward: Pick<RewardSpec, 'components'>): string {
   const { place, group, task, episode } = found;
   const { ref, tools } = task;
-  const [facts] = factsOf({ ...group, episodes: [episode] }, reward);
+  const [facts] = episodeFactsOf({ ...group, episodes: [episode] }, reward);
   const { outcome, reason, success, reward: earned, scores, answer } = facts!;
   return JSON.stringify({
     messages: messagesOf(found),

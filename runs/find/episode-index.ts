@@ -1,5 +1,5 @@
 import { GradusError } from '../../core/errors.ts';
-import { factsOf } from '../../core/episode/facts.ts';
+import { episodeFactsOf } from '../../core/episode/facts.ts';
 import type { EpisodeFacts } from '../../core/episode/facts.ts';
 import { HELD_OUT } from '../../core/names.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
@@ -14,7 +14,7 @@ import { NO_REWARD } from '../episodes/episode-rows.ts';
 import { FactCache } from './fact-cache.ts';
 import { runIdentity } from '../overview/run-identity.ts';
 import { groupsIn, inPortions, stepFolders } from '../episodes/stored-groups.ts';
-import type { StepFolder, StoredGroup } from '../episodes/stored-groups.ts';
+import type { StepFolder, CountedGroup } from '../episodes/stored-groups.ts';
 
 /** With another number what was cached is read anew. */
 const FORMAT = 2;
@@ -41,7 +41,7 @@ export interface IndexedStep {
   stage: string;
   step: number;
   /** The groups that these are of. */
-  groups: StoredGroup[];
+  groups: CountedGroup[];
   /** Groups that are damaged, or of another format, and why. */
   unreadable: { key: string; message: string }[];
   /** Nothing of it will change, so that it need not be looked at again. */
@@ -60,7 +60,7 @@ interface Block {
   folders: Folder[];
 }
 
-export interface Progress {
+export interface IndexProgress {
   /** Steps that were looked at, of how many. */
   done: number;
   total: number;
@@ -175,7 +175,10 @@ export class EpisodeIndex {
   }
 
   /** Reads what is not known yet. It can be ended at any moment, and goes on from there the next time. */
-  async build({ progress = () => {}, ...options }: CallOptions & { progress?: (at: Progress) => void } = {}) {
+  async build({
+    progress = () => {},
+    ...options
+  }: CallOptions & { progress?: (at: IndexProgress) => void } = {}) {
     const total = this.size;
     let done = 0;
     for (const block of this.blocks) {
@@ -208,7 +211,7 @@ export class EpisodeIndex {
   /** A step as it is now; rows of groups that were read before are taken over. */
   private async read(
     { stage, step, closed }: Folder,
-    groups: readonly StoredGroup[],
+    groups: readonly CountedGroup[],
     before: IndexedStep | undefined,
     options: CallOptions,
   ): Promise<IndexedStep> {
@@ -222,7 +225,9 @@ export class EpisodeIndex {
       const read = await inParallel(some, async ({ group, key }) => {
         try {
           const found = await findTrajectories(this.store, key, options);
-          return found === null ? [] : factsOf(found, this.reward).map((facts) => shortened(facts, group));
+          return found === null
+            ? []
+            : episodeFactsOf(found, this.reward).map((facts) => shortened(facts, group));
         } catch (error) {
           if (error instanceof GradusError && error.retryable) throw error;
           options.signal?.throwIfAborted();
@@ -281,7 +286,7 @@ export class EpisodeIndex {
 type StepHead = Omit<IndexedStep, 'stage' | 'facts'>;
 
 /** Whether a step has these groups, by their keys; those that could not be read are tried again with the next build. */
-const isOf = ({ groups, unreadable }: IndexedStep, now: readonly StoredGroup[]): boolean => {
+const isOf = ({ groups, unreadable }: IndexedStep, now: readonly CountedGroup[]): boolean => {
   const known = new Set([...groups, ...unreadable].map(({ key }) => key));
   return known.size === now.length && now.every(({ key }) => known.has(key));
 };

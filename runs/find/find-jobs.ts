@@ -1,18 +1,18 @@
 import { messageOf } from '../../core/errors.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { EpisodeIndex } from './episode-index.ts';
-import type { Progress } from './episode-index.ts';
+import type { IndexProgress } from './episode-index.ts';
 import { FactCache } from './fact-cache.ts';
-import { wordsOf } from './find-query.ts';
+import { queryWords } from './find-query.ts';
 import type { Query } from './find-query.ts';
 import { Remembered } from '../remembered.ts';
-import type { Look } from '../remembered.ts';
+import type { LastKnown } from '../remembered.ts';
 import { searchText } from './search-text.ts';
 import type { TextHit } from './search-text.ts';
 
 /** Work that goes on while nobody waits for it, as it stands. */
 export interface Job {
-  at: Progress;
+  at: IndexProgress;
   state: 'goes on' | 'done' | 'ended' | 'failed';
   /** Why it failed. */
   problem: string | null;
@@ -57,7 +57,7 @@ export class FindJobs {
   }
 
   /** The steps of a run, and as of when, where the store is away. */
-  index(run: string): Promise<Look<EpisodeIndex>> {
+  index(run: string): Promise<LastKnown<EpisodeIndex>> {
     const known =
       this.indexes.get(run) ??
       new Remembered(() => EpisodeIndex.open(this.store, run, { cache: this.cache }), FRESH_MS);
@@ -187,7 +187,7 @@ interface Running {
 }
 
 const nameOf = (run: string, query: Query): string =>
-  JSON.stringify([run, ...wordsOf({ ...query, sort: 'step', order: 'ascending' })]);
+  JSON.stringify([run, ...queryWords({ ...query, sort: 'step', order: 'ascending' })]);
 
 async function soon(work: Promise<void>, patienceMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;

@@ -74,7 +74,7 @@ const invalid = (name: string, why: string): GradusError =>
   new GradusError('spec', 'invalid-query', `${name} cannot be looked for: ${why}`);
 
 /** The words that say a query, without those that say nothing. */
-export function wordsOf(query: Query): [QueryName, string][] {
+export function queryWords(query: Query): [QueryName, string][] {
   const usual = schema.parse({});
   return QUERY_NAMES.flatMap((name): [QueryName, string][] => {
     const value = query[name];

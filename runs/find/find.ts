@@ -4,14 +4,14 @@ import { suggestion } from '../../core/did-you-mean.ts';
 import { matches } from './find-query.ts';
 import type { Query, Sort } from './find-query.ts';
 
-interface Found extends FactsInStep {
+interface EpisodeHit extends FactsInStep {
   stage: string;
   step: number;
 }
 
 export interface Findings extends Scanned {
   /** Those of the page that was asked for. */
-  rows: Found[];
+  rows: EpisodeHit[];
   /** All that match. */
   total: number;
   /** Of those that match and have one. */
@@ -28,7 +28,7 @@ export interface Findings extends Scanned {
 export const LAST_ROW = 10_000;
 
 /** The episodes of a run that match, sorted; equal ones stand in the order of the run. */
-export async function find(
+export async function searchEpisodes(
   index: EpisodeIndex,
   query: Query,
   {
@@ -106,7 +106,7 @@ const KEYS: Record<Sort, (row: FactsInStep, step: number) => number> = {
 class First {
   private readonly most: number;
   private readonly descending: boolean;
-  private kept: { key: number; came: number; row: Found }[] = [];
+  private kept: { key: number; came: number; row: EpisodeHit }[] = [];
   private offered = 0;
   /** Once there are enough: what does not come before this is not kept. */
   private worst: { key: number; came: number } | null = null;
@@ -116,14 +116,14 @@ class First {
     this.descending = descending;
   }
 
-  offer(key: number, row: Found): void {
+  offer(key: number, row: EpisodeHit): void {
     const at = { key, came: this.offered++ };
     if (this.worst && this.compare(at, this.worst) >= 0) return;
     this.kept.push({ ...at, row });
     if (this.kept.length >= 2 * this.most) this.cut();
   }
 
-  sorted(): Found[] {
+  sorted(): EpisodeHit[] {
     this.cut();
     return this.kept.map(({ row }) => row);
   }

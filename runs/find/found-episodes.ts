@@ -7,13 +7,13 @@ import { matches } from './find-query.ts';
 import type { Query } from './find-query.ts';
 import type { Place } from '../episodes/place.ts';
 import { inPortions } from '../episodes/stored-groups.ts';
-import type { StoredGroup } from '../episodes/stored-groups.ts';
+import type { CountedGroup } from '../episodes/stored-groups.ts';
 
 /** The episodes of a step that match. */
 export interface FoundInStep {
   stage: string;
   step: number;
-  groups: (StoredGroup & { episodes: number[] })[];
+  groups: (CountedGroup & { episodes: number[] })[];
 }
 
 /**

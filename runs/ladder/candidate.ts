@@ -1,5 +1,5 @@
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
-import type { Ask, Wish } from '../../core/ladder/requests.ts';
+import type { VerdictRequest, WantedVerdict } from '../../core/ladder/requests.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import { assertRun } from '../../store/run/find-run.ts';
@@ -17,7 +17,7 @@ export interface SubjectView {
   version: string | null;
   digest: string;
   /** As it was asked; null where this run never asked, because the verdict was there already. */
-  ask: Ask | null;
+  ask: VerdictRequest | null;
   answer: TierAnswer | null;
   /** What this run paid; null where others did, or nobody has yet. */
   spent: { seconds: number; usd: number } | null;
@@ -168,8 +168,8 @@ async function askOf(
   of: readonly PlacedEntry[],
   { verifier, digest }: { verifier: string; digest: string },
   options: CallOptions,
-): Promise<Ask | null> {
-  const among = (list: readonly Wish[] | null): Ask | null =>
+): Promise<VerdictRequest | null> {
+  const among = (list: readonly WantedVerdict[] | null): VerdictRequest | null =>
     list?.find(({ ask }) => ask.request.digest === digest && ask.request.verifier === verifier)?.ask ?? null;
   for (const { writer, sequence, entry } of of) {
     const isPlan = entry.kind === 'decision' && ['escalate', 'defer'].includes(entry.decision);

@@ -1,6 +1,6 @@
 import { predict } from '../../core/ladder/calibration.ts';
 import type { Calibration } from '../../core/ladder/calibration.ts';
-import type { Wish } from '../../core/ladder/requests.ts';
+import type { WantedVerdict } from '../../core/ladder/requests.ts';
 import { GradusError } from '../../core/errors.ts';
 import { archivePrefix } from '../../store/keys.ts';
 import { wishes } from '../../store/ladder/ladder-codecs.ts';
@@ -16,7 +16,7 @@ export interface Deferred {
   environment: string;
   /** What the verifier is expected to say, by all that the run has learnt since. */
   value: number;
-  basis: Wish['basis'];
+  basis: WantedVerdict['basis'];
 }
 
 export interface DeferredView {
@@ -89,7 +89,7 @@ export class DeferredBook {
   }
 }
 
-const withoutSubject = ({ ask: { request, environment }, value, basis }: Wish): Deferred => ({
+const withoutSubject = ({ ask: { request, environment }, value, basis }: WantedVerdict): Deferred => ({
   verifier: request.verifier,
   version: request.version,
   digest: request.digest,

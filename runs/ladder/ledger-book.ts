@@ -1,4 +1,4 @@
-import { isPassing } from '../../core/ladder/abstentions.ts';
+import { isTransientAbstention } from '../../core/ladder/abstentions.ts';
 import { addEntries, mergeTotals } from '../../core/ladder/ledger.ts';
 import type { LedgerEntry, LedgerTotals } from '../../core/ladder/ledger.ts';
 import { GradusError } from '../../core/errors.ts';
@@ -203,7 +203,8 @@ export class LedgerBook {
         came.verdicts++;
         if (entry.spent !== null) came.charged++;
         keepNewest(this.newest, entry);
-        if (hears && (entry.type === undefined || !isPassing(entry.type))) note(this.heard, entry);
+        if (hears && (entry.type === undefined || !isTransientAbstention(entry.type)))
+          note(this.heard, entry);
         if (entry.late) {
           this.late.count++;
           keepNewest(this.late.newest, entry);

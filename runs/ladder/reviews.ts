@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { ids } from '../../core/names.ts';
 import type { ReviewState } from '../../workflows/ladder/review-state.ts';
 import { inParallel } from '../../store/in-parallel.ts';
-import { ask } from '../temporal/ask.ts';
-import { listExecutions, quoted, textAttribute } from '../temporal/executions.ts';
+import { askWorkflow } from '../temporal/ask.ts';
+import { listExecutions, quotedInQuery, textAttribute } from '../temporal/executions.ts';
 import { ANSWERS_WITHIN_MS } from '../temporal/from-temporal.ts';
 
 /** A review that people have been asked for. */
@@ -39,7 +39,7 @@ export async function openReviews(
   ]);
   const reviews = await inParallel(executions, async (execution): Promise<OpenReview> => {
     const { workflowId: id, startedAt } = execution;
-    const state = readState(await ask<unknown>(temporal, id, 'review', patienceMs));
+    const state = readReviewState(await askWorkflow<unknown>(temporal, id, 'review', patienceMs));
     const run = state?.run ?? textAttribute(execution, 'GradusRun');
     const runOver = isRunOver(run, state?.waiting ?? [], isGoingOn);
     return { id, run, startedAt, state, runOver };
@@ -52,7 +52,7 @@ export async function openReviews(
 /** Open reviews that a run has asked for first; null where Temporal does not say. */
 export async function countOpenReviews(temporal: Client, run: string): Promise<number | null> {
   try {
-    const { executions } = await listExecutions(temporal, `${OPEN} AND GradusRun = ${quoted(run)}`, {
+    const { executions } = await listExecutions(temporal, `${OPEN} AND GradusRun = ${quotedInQuery(run)}`, {
       timeoutMs: ANSWERS_WITHIN_MS,
     });
     return executions.length;
@@ -136,7 +136,7 @@ const stateShape = z.looseObject({
 });
 
 /** What a workflow says that calls itself a review; null for what is none: anybody may have started it. */
-export function readState(said: unknown): ReviewState | null {
+export function readReviewState(said: unknown): ReviewState | null {
   const read = stateShape.safeParse(said);
   return read.success ? (read.data as unknown as ReviewState) : null;
 }

@@ -10,7 +10,7 @@ import type { Heartbeat } from '../temporal/heartbeats.ts';
 import { readQueues } from '../temporal/queues.ts';
 import type { Queue } from '../temporal/queues.ts';
 import { faultOf, firstValue, millisOf } from '../temporal/temporal-values.ts';
-import type { Fault, PendingActivity } from '../temporal/temporal-values.ts';
+import type { Fault, DescribedActivity } from '../temporal/temporal-values.ts';
 
 /** An activity that is under way, or waits for its next attempt or a worker. Times are epoch milliseconds. */
 export interface ActivityInFlight {
@@ -112,7 +112,7 @@ async function activitiesOf(temporal: Client, workflow: Execution): Promise<Acti
 
 /** What the server says of an activity that is not done. */
 export function inFlight(
-  about: PendingActivity,
+  about: DescribedActivity,
 ): Omit<ActivityInFlight, 'run' | 'workflowId' | 'runId' | 'workflowType'> {
   const state = STATES[String(about.state ?? 0)] ?? 'waiting';
   return {

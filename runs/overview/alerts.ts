@@ -1,11 +1,11 @@
-import { statusOf } from './runs.ts';
+import { runStatusOf } from './runs.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { inParallel } from '../../store/in-parallel.ts';
 import { listExecutions, textAttribute } from '../temporal/executions.ts';
 import type { Execution } from '../temporal/executions.ts';
 import { whyInWords } from './why-in-words.ts';
-import { busyQueues, endOf, whyOfExecution } from './why.ts';
+import { busyQueues, endOfRun, whyOfExecution } from './why.ts';
 import type { BusyQueues, Reason } from './why.ts';
 
 // What somebody should know who does not look: each thing is told once, and once more when it is over.
@@ -35,7 +35,7 @@ export interface Alert {
 }
 
 /** What was seen at one time. */
-export interface Observation {
+export interface AlertObservation {
   /** Epoch milliseconds. */
   at: number;
   notices: Notice[];
@@ -58,7 +58,7 @@ export type Memory = ReadonlyMap<string, SentAlert>;
  */
 export function alertsOf(
   memory: Memory,
-  { at, notices, looked }: Observation,
+  { at, notices, looked }: AlertObservation,
   retries: number,
 ): { alerts: Alert[]; memory: Memory } {
   const alerts: Alert[] = [];
@@ -134,7 +134,7 @@ export async function* watchAlerts(
 const RUNNING = 'WorkflowType = "curriculum" AND ExecutionStatus = "Running"';
 
 /** What is so now, and which runs have failed since. Throws what Temporal throws while it is away. */
-async function observeNow(temporal: Client, since: number): Promise<Observation> {
+async function observeNow(temporal: Client, since: number): Promise<AlertObservation> {
   const at = Date.now();
   const failed = `WorkflowType = "curriculum" AND ExecutionStatus IN ("Failed", "TimedOut") AND CloseTime >= "${new Date(since).toISOString()}"`;
   const [running, over, reviews] = await Promise.all([
@@ -146,8 +146,8 @@ async function observeNow(temporal: Client, since: number): Promise<Observation>
   const looked = await inParallel(running.executions, (one) => lookAt(temporal, one, at, busy));
   const ends = await inParallel(over.executions, async (one): Promise<Notice> => {
     const run = nameOf(one);
-    const why = await endOf(temporal, one);
-    const what = statusOf(one) === 'refused' ? 'was refused' : 'has failed';
+    const why = await endOfRun(temporal, one);
+    const what = runStatusOf(one) === 'refused' ? 'was refused' : 'has failed';
     const text = `${run} ${what}${why === null ? '' : `: ${why}`}`;
     return { key: `failed/${one.workflowId}/${one.runId}`, kind: 'failed', run, text };
   });

@@ -3,7 +3,7 @@ import { counted } from '../../core/counted.ts';
 import { AGAIN } from '../../core/diagnosis/diagnose.ts';
 import { WINDOW } from '../../core/diagnosis/series.ts';
 import { rate } from '../../core/statistics/intervals.ts';
-import { measured } from '../../core/statistics/measured.ts';
+import { measuredShare } from '../../core/statistics/measured.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import type { StepFacts } from '../../core/training/step-facts.ts';
@@ -46,7 +46,7 @@ export function belowGoal(
   const goal = spec?.stages.find(({ name }) => name === stage)?.graduation.successAtLeast;
   const tasks = total(heldOut?.arms ?? []);
   if (goal === undefined || tasks.trials === 0 || last.decision.kind === 'graduate') return [];
-  const { success, high } = measured(tasks, CONFIDENCE);
+  const { success, high } = measuredShare(tasks, CONFIDENCE);
   return high >= goal ? [] : [{ kind: 'below-goal', stage, success, high, goal }];
 }
 

@@ -7,7 +7,7 @@ import type { StoredStep } from '../../store/training/step-facts.ts';
 import type { Progress } from '../../workflows/control/messages.ts';
 import type { Execution } from '../temporal/executions.ts';
 import { executionOfRun } from '../temporal/find-execution.ts';
-import type { Look } from '../remembered.ts';
+import type { LastKnown } from '../remembered.ts';
 import type { Sources } from '../sources.ts';
 import { stepsOf } from './steps.ts';
 
@@ -16,10 +16,10 @@ export interface RunView {
   run: string;
   spec: CurriculumSpec | null;
   /** `value` is null where Temporal has forgotten the run, too. */
-  execution: Look<Execution>;
+  execution: LastKnown<Execution>;
   /** What the run itself says; nothing while no worker is there to be asked. */
-  progress: Look<Progress>;
-  steps: Look<StoredStep[]>;
+  progress: LastKnown<Progress>;
+  steps: LastKnown<StoredStep[]>;
   /** Why its spec, or facts of steps, are not here though they are there: they are damaged. */
   unreadable: readonly string[];
 }
@@ -138,9 +138,9 @@ async function asked(
 
 const stepsIn = (kept: CachedView | undefined): number => kept?.last?.steps.value?.length ?? 0;
 
-type Looked<T> = Look<T> & { unknown?: boolean; error?: unknown };
+type Looked<T> = LastKnown<T> & { unknown?: boolean; error?: unknown };
 
-async function seen<T>(look: () => Promise<T | null>, last?: Look<T>): Promise<Looked<T>> {
+async function seen<T>(look: () => Promise<T | null>, last?: LastKnown<T>): Promise<Looked<T>> {
   try {
     return { value: await look(), asOf: Date.now(), problem: null };
   } catch (error) {

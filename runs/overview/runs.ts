@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import { messageOf } from '../../core/errors.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import type { OpenQuestion } from '../../core/question.ts';
-import { measured } from '../../core/statistics/measured.ts';
+import { measuredShare } from '../../core/statistics/measured.ts';
 import type { Measured } from '../../core/statistics/measured.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import type { HeldOutFacts } from '../../core/training/step-facts.ts';
@@ -65,7 +65,7 @@ export interface RunRow {
   spend: SpentOnVerdicts | null;
 }
 
-export interface Runs {
+export interface RunList {
   /** Those that wait for a person first, then those that go on, then what is over, the newest first. */
   rows: RunRow[];
   /** How many there are; `rows` has no more than was asked for. */
@@ -96,12 +96,12 @@ const CONFIDENCE = 0.95;
 export async function readRuns(
   sources: Sources,
   { limit = 50, patienceMs = 1500 }: RunsOptions = {},
-): Promise<Runs> {
+): Promise<RunList> {
   const { store, temporal } = sources;
   const listing = AbortSignal.timeout(patienceMs);
   const problems: string[] = [];
-  const away: Runs['away'] = [];
-  const orNothing = async <T>(who: Runs['away'][number], nothing: T, read: Promise<T>): Promise<T> => {
+  const away: RunList['away'] = [];
+  const orNothing = async <T>(who: RunList['away'][number], nothing: T, read: Promise<T>): Promise<T> => {
     try {
       return await read;
     } catch (error) {
@@ -134,7 +134,7 @@ export async function readRuns(
   const stored = folders.map((folder) => folder.slice('runs/'.length, -1));
   const elsewhere = stored.filter((run) => !known.has(run));
   const status = away.includes('temporal') ? 'unknown' : 'forgotten';
-  const all = inOrder([...begun, ...elsewhere.map((run) => storedRow(run, status))]);
+  const all = runsInOrder([...begun, ...elsewhere.map((run) => storedRow(run, status))]);
   const shown = all.slice(0, limit);
   const told = away.includes('temporal') ? new Map<RunRow, Progress>() : await askAll(temporal, shown);
   const signal = AbortSignal.timeout(patienceMs);
@@ -149,7 +149,7 @@ export async function readRuns(
   };
   const rows = await inParallel(shown, (row) => lookUp(look, row, told.get(row) ?? null));
   if (signal.aborted) problems.push('some rows were not looked up in time');
-  return { rows: inOrder(rows), total: all.length, problems, away };
+  return { rows: runsInOrder(rows), total: all.length, problems, away };
 }
 
 /** What those that go on say, as far as they say it at once. */
@@ -239,7 +239,7 @@ function rowOf(execution: Execution): RunRow {
     ...NOTHING_KNOWN,
     run: textAttribute(execution, 'GradusRun'),
     workflowId: execution.workflowId,
-    status: statusOf(execution),
+    status: runStatusOf(execution),
     from: 'visibility',
     stage: textAttribute(execution, 'GradusStage'),
     step: numberAttribute(execution, 'GradusStep'),
@@ -271,7 +271,7 @@ const storedRow = (run: string, status: 'forgotten' | 'unknown'): RunRow => ({
 });
 
 /** What a run was at when it said so last, unless Temporal knows that it is over. */
-export function statusOf(execution: Execution): RunStatus {
+export function runStatusOf(execution: Execution): RunStatus {
   const said = textAttribute(execution, 'GradusStatus');
   switch (execution.status) {
     case 'completed':
@@ -292,7 +292,7 @@ export function statusOf(execution: Execution): RunStatus {
 /** null where nothing could be judged: that is no success of 0. */
 function heldOutOf(heldOut: Pick<HeldOutFacts, 'arms'> | null): RunRow['heldOut'] {
   const all = total(heldOut?.arms ?? []);
-  return all.trials === 0 ? null : { ...measured(all, CONFIDENCE), confidence: CONFIDENCE };
+  return all.trials === 0 ? null : { ...measuredShare(all, CONFIDENCE), confidence: CONFIDENCE };
 }
 
 export function reportedBy(progress: Progress): Partial<RunRow> {
@@ -342,7 +342,7 @@ const rank = ({ status, endedAt }: RunRow): number => {
   return endedAt === null ? 1 : 2;
 };
 
-export const inOrder = (rows: readonly RunRow[]): RunRow[] =>
+export const runsInOrder = (rows: readonly RunRow[]): RunRow[] =>
   rows.toSorted(
     (a, b) =>
       rank(a) - rank(b) ||

@@ -2,7 +2,7 @@ import { GradusError } from '../../core/errors.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
 import { inOrderOfRun, readStep, stepPlaces } from '../../store/training/step-facts.ts';
-import type { StepPlace, StoredStep } from '../../store/training/step-facts.ts';
+import type { StepKeys, StoredStep } from '../../store/training/step-facts.ts';
 import { FactCache } from '../find/fact-cache.ts';
 import { runIdentity } from './run-identity.ts';
 
@@ -38,7 +38,7 @@ export async function stepsOf(
   const of = ['steps', FORMAT, identity];
   const known = decode(await cache.read(of));
   const unreadable: StepsOfRun['unreadable'] = [];
-  const isKnown = ({ key, answerKey }: StepPlace): boolean =>
+  const isKnown = ({ key, answerKey }: StepKeys): boolean =>
     known[key] !== undefined && (answerKey === null || known[key].answer !== null);
   const missing = places.filter((place) => !isKnown(place));
   await inParallel(missing, async (place) => {

@@ -5,8 +5,8 @@ import type { OpenQuestion } from '../../core/question.ts';
 import type { Progress } from '../../workflows/control/messages.ts';
 import type { ReviewState } from '../../workflows/ladder/review-state.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
-import { ask, askLadder, askProgress } from '../temporal/ask.ts';
-import { listExecutions, quoted, textAttribute } from '../temporal/executions.ts';
+import { askWorkflow, askLadder, askProgress } from '../temporal/ask.ts';
+import { listExecutions, quotedInQuery, textAttribute } from '../temporal/executions.ts';
 import type { Execution } from '../temporal/executions.ts';
 import { findRun } from '../temporal/find-execution.ts';
 import type { Heartbeat } from '../temporal/heartbeats.ts';
@@ -16,7 +16,7 @@ import { pendingOf } from '../temporal/pending.ts';
 import type { Pending, PendingActivity, PendingTask } from '../temporal/pending.ts';
 import { pollersOf, serverOf } from '../temporal/pollers.ts';
 import type { Poller } from '../temporal/pollers.ts';
-import { statusOf } from './runs.ts';
+import { runStatusOf } from './runs.ts';
 import type { RunStatus } from './runs.ts';
 import type { Sources } from '../sources.ts';
 import { faultOf } from '../temporal/temporal-values.ts';
@@ -177,12 +177,12 @@ export async function whyOfExecution(
   const base = {
     workflowId: execution.workflowId,
     run: textAttribute(execution, 'GradusRun'),
-    status: statusOf(execution),
+    status: runStatusOf(execution),
     stage: textAttribute(execution, 'GradusStage'),
     step: (execution.attributes['GradusStep'] as number | undefined) ?? null,
   };
   if (execution.closedAt !== null) {
-    const failure = await endOf(temporal, execution);
+    const failure = await endOfRun(temporal, execution);
     const over = { kind: 'over', status: base.status, failure, at: execution.closedAt } as const;
     return { ...base, reasons: [over], problems: [] };
   }
@@ -252,7 +252,7 @@ function personReasons(progress: Progress | null, listed: RunStatus): Reason[] {
 
 /** Workflows of verdicts that the run has asked for first. */
 async function verdictsFor(temporal: Client, run: string, problems: string[]): Promise<Execution[]> {
-  const query = `GradusRun = ${quoted(run)} AND ExecutionStatus = "Running" AND WorkflowType IN ("verdict", "review")`;
+  const query = `GradusRun = ${quotedInQuery(run)} AND ExecutionStatus = "Running" AND WorkflowType IN ("verdict", "review")`;
   try {
     return (await listExecutions(temporal, query)).executions;
   } catch (error) {
@@ -262,7 +262,7 @@ async function verdictsFor(temporal: Client, run: string, problems: string[]): P
 }
 
 async function reviewReason(temporal: Client, review: Execution): Promise<Reason> {
-  const state = await ask<ReviewState>(temporal, review.workflowId, 'review');
+  const state = await askWorkflow<ReviewState>(temporal, review.workflowId, 'review');
   return {
     kind: 'review',
     id: review.workflowId,
@@ -454,7 +454,7 @@ async function withFailure(temporal: Client, reason: Reason): Promise<Reason> {
 const CLOSE_EVENT = 2;
 
 /** Why a workflow ended before its end; null where it did not, or nothing is said. */
-export async function endOf(
+export async function endOfRun(
   temporal: Client,
   { workflowId, runId, status }: Execution,
 ): Promise<string | null> {

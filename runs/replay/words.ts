@@ -1,5 +1,5 @@
 import type { Forked } from '../../activities/replay/fork-episode.ts';
-import type { Difference, Replayed, ReplayedToken } from '../../activities/replay/replay-episode.ts';
+import type { ReplayDifference, Replayed, ReplayedToken } from '../../activities/replay/replay-episode.ts';
 
 // What came of a replay, or of a fork, in words.
 
@@ -18,12 +18,12 @@ export function verdictOf({ equal, sampled, turns, differences }: Replayed): str
 }
 
 /** What was recorded, and what comes out now. */
-export function differenceLine(difference: Difference): string {
+export function differenceLine(difference: ReplayDifference): string {
   const at = `at ${difference.position} (turn ${difference.turn})`;
   switch (difference.kind) {
     case 'token': {
       const { recorded, replayed } = difference;
-      return `${at}: it was ${quoted(recorded.text)} (${recorded.logprob}), and is ${quoted(replayed.text)} (${replayed.logprob})`;
+      return `${at}: it was ${quotedText(recorded.text)} (${recorded.logprob}), and is ${quotedText(replayed.text)} (${replayed.logprob})`;
     }
     case 'logprob':
       return `${at}: its log-prob was ${difference.recorded}, and is ${difference.replayed}`;
@@ -35,7 +35,11 @@ export function differenceLine(difference: Difference): string {
 }
 
 /** How a fork ended, and what it is worth. */
-export function endOf({ status, outcome, stopped }: Pick<Forked, 'status' | 'outcome' | 'stopped'>): string {
+export function endOfFork({
+  status,
+  outcome,
+  stopped,
+}: Pick<Forked, 'status' | 'outcome' | 'stopped'>): string {
   if (stopped !== null) return `stopped: ${stopped}`;
   const how =
     status.kind === 'answered'
@@ -59,7 +63,7 @@ export function endOf({ status, outcome, stopped }: Pick<Forked, 'status' | 'out
 const short = (value: number): number => Number(value.toPrecision(3));
 
 /** A text within a line. */
-export const quoted = (text: string): string =>
+export const quotedText = (text: string): string =>
   JSON.stringify(text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text);
 
 /** A probability. */

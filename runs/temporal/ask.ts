@@ -7,7 +7,7 @@ import { ids } from '../../core/names.ts';
 const PATIENCE_MS = 400;
 
 /** What a workflow answers to a query; null where nobody does in time, whatever the reason. */
-export async function ask<T>(
+export async function askWorkflow<T>(
   temporal: Client,
   workflowId: string,
   query: string,
@@ -29,7 +29,7 @@ export async function askProgress(
   workflowId: string,
   patienceMs?: number,
 ): Promise<Progress | null> {
-  const progress = await ask<Progress | undefined>(temporal, workflowId, 'progress', patienceMs);
+  const progress = await askWorkflow<Progress | undefined>(temporal, workflowId, 'progress', patienceMs);
   return typeof progress?.run === 'string' && typeof progress.status === 'string' ? progress : null;
 }
 
@@ -39,6 +39,6 @@ export async function askLadder(
   run: string,
   patienceMs?: number,
 ): Promise<LadderStatus | null> {
-  const status = await ask<LadderStatus | undefined>(temporal, ids.ladder(run), 'ladder', patienceMs);
+  const status = await askWorkflow<LadderStatus | undefined>(temporal, ids.ladder(run), 'ladder', patienceMs);
   return typeof status?.totals === 'object' ? status : null;
 }

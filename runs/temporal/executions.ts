@@ -35,7 +35,8 @@ type ListResponse = Awaited<ReturnType<Client['workflowService']['listWorkflowEx
 export type RawExecution = ListResponse['executions'][number];
 
 /** A text as the lists of Temporal take it. */
-export const quoted = (text: string): string => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+export const quotedInQuery = (text: string): string =>
+  `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 
 /** The newest `limit` at most that a query finds, and whether there are more. Throws what the server answers. */
 export async function listExecutions(

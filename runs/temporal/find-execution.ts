@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import { GradusError } from '../../core/errors.ts';
 import { assertRun } from '../../store/run/find-run.ts';
 import { isFileName } from '../../store/keys.ts';
-import { executionOf, listExecutions, quoted, textAttribute } from './executions.ts';
+import { executionOf, listExecutions, quotedInQuery, textAttribute } from './executions.ts';
 import type { Execution } from './executions.ts';
 import { fromTemporal } from './from-temporal.ts';
 import type { Sources } from '../sources.ts';
@@ -52,7 +52,7 @@ export async function findRun({ store, temporal }: Sources, name: string): Promi
 
 /** One that goes on, before those that are over. */
 async function newestOf(temporal: Client, run: string): Promise<Execution | null> {
-  const query = `WorkflowType = "curriculum" AND GradusRun = ${quoted(run)} AND ExecutionStatus != "ContinuedAsNew"`;
+  const query = `WorkflowType = "curriculum" AND GradusRun = ${quotedInQuery(run)} AND ExecutionStatus != "ContinuedAsNew"`;
   const { executions } = await listExecutions(temporal, query, { limit: 10 });
   const [newest] = executions.toSorted(
     (a, b) => Number(b.closedAt === null) - Number(a.closedAt === null) || b.startedAt - a.startedAt,

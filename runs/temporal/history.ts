@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { describeExecution, isNotFound } from './describe.ts';
-import type { HistoryEvent, PendingActivity } from './temporal-values.ts';
+import type { HistoryEvent, DescribedActivity } from './temporal-values.ts';
 
 /** One execution as Temporal has it now. */
 export interface ExecutionHistory {
@@ -10,7 +10,7 @@ export interface ExecutionHistory {
   /** Whether all of the events were read. */
   whole: boolean;
   /** Of one that runs. */
-  pending: PendingActivity[];
+  pending: DescribedActivity[];
   /** It goes on. */
   running: boolean;
 }

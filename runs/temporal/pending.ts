@@ -4,7 +4,7 @@ import type { Description } from './describe.ts';
 import { heartbeatOf } from './heartbeats.ts';
 import type { Heartbeat } from './heartbeats.ts';
 import { faultOf, firstValue, millisOf, secondsOf } from './temporal-values.ts';
-import type { Fault, PendingActivity as RawActivity } from './temporal-values.ts';
+import type { Fault, DescribedActivity as RawActivity } from './temporal-values.ts';
 
 // What workflows wait for, as Temporal itself knows it: no worker is asked.
 

@@ -3,7 +3,7 @@ import { millisOf } from './temporal-values.ts';
 
 /** `temporal.api.enums.v1.TaskQueueType`. */
 const TYPE = { workflows: 1, activities: 2 } as const;
-export type Served = keyof typeof TYPE;
+type Served = keyof typeof TYPE;
 
 export interface Poller {
   /** Process and machine, as the worker names itself. */

@@ -8,7 +8,7 @@ const DEADLINE_EXCEEDED = 4;
 export const UNAVAILABLE = 14;
 
 /** Whether nobody could be asked, which has nothing to do with who works there. */
-export function isUnreachable(error: unknown): boolean {
+export function isTemporalUnreachable(error: unknown): boolean {
   const cause = causeOf(error);
   return isGrpcServiceError(cause) && (cause.code as number) === UNAVAILABLE;
 }

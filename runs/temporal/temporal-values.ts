@@ -5,9 +5,9 @@ import type { WorkflowExecutionDescription, WorkflowHandle } from '@temporalio/c
 // input: nothing is taken for granted of what they hold.
 
 export type HistoryEvent = NonNullable<Awaited<ReturnType<WorkflowHandle['fetchHistory']>>['events']>[number];
-export type PendingActivity = NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number];
+export type DescribedActivity = NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number];
 type Scheduled = NonNullable<HistoryEvent['activityTaskScheduledEventAttributes']>;
-type Failure = NonNullable<PendingActivity['lastFailure']>;
+type Failure = NonNullable<DescribedActivity['lastFailure']>;
 type Payloads = Scheduled['input'];
 type Timestamp = HistoryEvent['eventTime'];
 type Duration = Scheduled['heartbeatTimeout'];

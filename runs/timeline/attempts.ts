@@ -1,5 +1,5 @@
 import { faultOf, firstValue, millisOf, secondsOf } from '../temporal/temporal-values.ts';
-import type { Fault, HistoryEvent, PendingActivity } from '../temporal/temporal-values.ts';
+import type { Fault, HistoryEvent, DescribedActivity } from '../temporal/temporal-values.ts';
 
 /** An activity of a workflow, with what is known of its attempts. Times are epoch milliseconds of the server's clock. */
 export interface AttemptedActivity {
@@ -61,9 +61,9 @@ interface LiveActivity {
 }
 
 /** The activities of one execution in the order in which they were asked for. `now`: epoch milliseconds. */
-export function attemptsOf(
+export function activityAttempts(
   events: readonly HistoryEvent[],
-  pending: readonly PendingActivity[],
+  pending: readonly DescribedActivity[],
   now: number,
 ): AttemptedActivity[] {
   const all = new Map<string, { activity: AttemptedActivity; asked: Asked }>();
@@ -193,7 +193,7 @@ function lostForGood(activity: AttemptedActivity, asked: Asked, failure: Failure
 }
 
 /** The history of what runs ends with its being asked for: the rest says the server of the moment. */
-function addLive(activity: AttemptedActivity, asked: Asked, about: PendingActivity, now: number): void {
+function addLive(activity: AttemptedActivity, asked: Asked, about: DescribedActivity, now: number): void {
   const attempt = about.attempt ?? 1;
   const running = !['0', '1', 'PENDING_ACTIVITY_STATE_SCHEDULED'].includes(String(about.state ?? 0));
   const worker = about.lastWorkerIdentity || null;

@@ -75,7 +75,7 @@ export function lossInWords({ lost, kept }: TimelineActivity): string | null {
   }[fault.kind];
   const cost = open
     ? `has cost ${secondsInWords(seconds.atMost)} so far`
-    : `cost ${between(seconds)}, until ${lost.exact && worker !== null ? 'it was given up' : 'the successful attempt began'}`;
+    : `cost ${rangeText(seconds)}, until ${lost.exact && worker !== null ? 'it was given up' : 'the successful attempt began'}`;
   const what = attempts === 1 ? 'an attempt' : `${attempts} attempts, the last of which`;
   return `${what}${worker === null ? '' : ` on ${worker}`} ${how}; ${cost}${keptInWords(kept)}`;
 }
@@ -93,7 +93,7 @@ function keptInWords(kept: TimelineActivity['kept']): string {
 }
 
 /** `6.2 to 6.8 s`; one number where both are the same. */
-function between({ atLeast, atMost }: { atLeast: number; atMost: number }): string {
+function rangeText({ atLeast, atMost }: { atLeast: number; atMost: number }): string {
   const [least, most] = [secondsInWords(atLeast), secondsInWords(atMost)];
   return least === most ? most : `${least.replace(/ s$/, '')} to ${most}`;
 }

@@ -1,7 +1,7 @@
 import { GradusError, isA } from '../../core/errors.ts';
 import { ids } from '../../core/names.ts';
 import type { BlobRef } from '../../core/refs.ts';
-import { attemptsOf } from './attempts.ts';
+import { activityAttempts } from './attempts.ts';
 import type { AttemptedActivity } from './attempts.ts';
 import { readHistory } from '../temporal/history.ts';
 import type { ExecutionHistory } from '../temporal/history.ts';
@@ -146,7 +146,7 @@ export function timelineOf(
 ): Timeline {
   const [group] = histories;
   const all = histories.flatMap((history) =>
-    attemptsOf(history.events, history.pending, now).map((activity) => described(history, activity)),
+    activityAttempts(history.events, history.pending, now).map((activity) => described(history, activity)),
   );
   const concerns = ({ episodes }: TimelineActivity): boolean =>
     episode === null || episodes === null || episodes.some((one) => same(one, episode));
@@ -303,7 +303,7 @@ async function chainOf(
 }
 
 const has = (history: ExecutionHistory, wanted: EpisodeName): boolean =>
-  attemptsOf(history.events, history.pending, 0).some((activity) =>
+  activityAttempts(history.events, history.pending, 0).some((activity) =>
     (described(history, activity).episodes ?? []).some((one) => same(one, wanted)),
   );
 
@@ -330,6 +330,6 @@ async function nameOf(
 
 /** All episodes of the group, as its first activity left them. */
 function startOf({ events, pending }: ExecutionHistory): BlobRef | undefined {
-  const advance = attemptsOf(events, pending, 0).find(({ name }) => name === 'advance');
+  const advance = activityAttempts(events, pending, 0).find(({ name }) => name === 'advance');
   return refsOf([fieldOf(advance?.result, 'part')])[0];
 }

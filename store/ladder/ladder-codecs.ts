@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Calibration } from '../../core/ladder/calibration.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
-import type { LedgerPlace, Wish } from '../../core/ladder/requests.ts';
+import type { LedgerPlace, WantedVerdict } from '../../core/ladder/requests.ts';
 import type { Outcome } from '../../core/episode/outcome.ts';
 import type { LateMove } from '../../core/training/task-draw.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
@@ -34,7 +34,7 @@ const wish = z.looseObject({
 });
 
 /** What a plan asks, and what it had no budget for. */
-export const wishes = jsonCodec<Wish[]>('an array of asks', z.array(wish));
+export const wishes = jsonCodec<WantedVerdict[]>('an array of asks', z.array(wish));
 
 const ledgerEntry = z.looseObject({
   kind: z.enum(['decision', 'verdict', 'lost', 'withdrawn', 'offered']),
@@ -78,16 +78,16 @@ export interface Counted {
 const counted = { calibrations: z.array(calibration), counted: z.array(z.string()) };
 
 /** A plan of a tier. */
-export interface Plan extends Counted {
-  asks: Wish[];
+export interface StoredPlan extends Counted {
+  asks: WantedVerdict[];
   /** What is asked has left no place for more. */
   more: boolean;
   /** What there is no budget for. */
-  deferred: Wish[];
+  deferred: WantedVerdict[];
   entries: LedgerEntry[];
 }
 
-export const plans = jsonCodec<Plan>(
+export const plans = jsonCodec<StoredPlan>(
   'a plan of the ladder',
   z.looseObject({
     ...counted,

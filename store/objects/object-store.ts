@@ -13,7 +13,14 @@ import type { Codec } from '../codec.ts';
 import { assertDigest, DIGEST_FORM, sha256Hex, sha256OfMany } from '../digest.ts';
 import { assertKey } from '../keys.ts';
 import { S3Transport } from './s3-transport.ts';
-import { codeOf, isMissing, isPassing, isTimeout, isUnreachable, storeError } from './store-errors.ts';
+import {
+  errorCodeOf,
+  isMissing,
+  isTransient,
+  isTimeout,
+  isStoreUnreachable,
+  storeError,
+} from './store-errors.ts';
 
 // Its ES modules take a quarter of a second to load, for the names that Node looks for in lodash and others.
 const { Client } = createRequire(import.meta.url)('minio') as typeof Minio;
@@ -325,7 +332,7 @@ export class ObjectStore {
         await this.client.makeBucket(this.bucket);
       } catch (error) {
         // Another worker that starts at the same moment made it.
-        if (codeOf(error) !== 'BucketAlreadyOwnedByYou') throw error;
+        if (errorCodeOf(error) !== 'BucketAlreadyOwnedByYou') throw error;
       }
     });
   }
@@ -375,7 +382,7 @@ export class ObjectStore {
         response.resume();
         return true;
       } catch (error) {
-        if (codeOf(error) === 'PreconditionFailed') return false;
+        if (errorCodeOf(error) === 'PreconditionFailed') return false;
         throw error;
       }
     });
@@ -426,10 +433,10 @@ export class ObjectStore {
         return result;
       } catch (error) {
         signal?.throwIfAborted();
-        if (!isUnreachable(error)) this.answeredAt = performance.now();
-        const isSilent = isUnreachable(error) && this.answeredAt < begun;
+        if (!isStoreUnreachable(error)) this.answeredAt = performance.now();
+        const isSilent = isStoreUnreachable(error) && this.answeredAt < begun;
         const wait = this.failFast && isSilent && isTimeout(error) ? undefined : BACKOFF_MS[attempt];
-        if (wait === undefined || !isPassing(error)) {
+        if (wait === undefined || !isTransient(error)) {
           if (this.failFast && isSilent) this.away = { error, at: performance.now() };
           throw storeError(error, { address, doing });
         }

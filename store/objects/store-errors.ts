@@ -36,21 +36,21 @@ const MISSING = new Set(['NoSuchKey', 'NotFound', 'NoSuchBucket']);
 const PASSING = new Set(['RequestTimeout', 'SlowDown', 'ConditionalRequestConflict', 'OperationAborted']);
 
 /** The S3 or system error code that an error carries, '' without one. */
-export function codeOf(error: unknown): string {
+export function errorCodeOf(error: unknown): string {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : '';
   return typeof code === 'string' || typeof code === 'number' ? String(code) : '';
 }
 
-export const isMissing = (error: unknown): boolean => MISSING.has(codeOf(error));
+export const isMissing = (error: unknown): boolean => MISSING.has(errorCodeOf(error));
 
 /** Whether no server was reached, or it was lost before it had answered. */
-export const isUnreachable = (error: unknown): boolean => NETWORK.has(codeOf(error));
-export const isTimeout = (error: unknown): boolean => codeOf(error) === 'ETIMEDOUT';
+export const isStoreUnreachable = (error: unknown): boolean => NETWORK.has(errorCodeOf(error));
+export const isTimeout = (error: unknown): boolean => errorCodeOf(error) === 'ETIMEDOUT';
 
 /** Whether the same request may well succeed within a second. */
-export function isPassing(error: unknown): boolean {
-  const code = codeOf(error);
-  return isUnreachable(error) || PASSING.has(code) || (isServerFault(error) && !FULL.has(code));
+export function isTransient(error: unknown): boolean {
+  const code = errorCodeOf(error);
+  return isStoreUnreachable(error) || PASSING.has(code) || (isServerFault(error) && !FULL.has(code));
 }
 
 /**
@@ -59,7 +59,7 @@ export function isPassing(error: unknown): boolean {
  */
 export function storeError(error: unknown, { address, doing }: StoreCall): GradusError {
   if (error instanceof GradusError) return error;
-  const code = codeOf(error);
+  const code = errorCodeOf(error);
   const make = (type: string, advice: string, retryable: boolean): GradusError =>
     new GradusError(
       'store',
@@ -87,7 +87,7 @@ export function storeError(error: unknown, { address, doing }: StoreCall): Gradu
   if (MISSING.has(code)) {
     return make('missing-object', 'It was deleted, or never written: go back to an earlier one', false);
   }
-  if (isPassing(error))
+  if (isTransient(error))
     return make('unavailable', 'It is tried again; look into the log of the server', true);
   return make('refused', 'The server does not allow this request: look into its log', false);
 }

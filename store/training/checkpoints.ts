@@ -28,7 +28,7 @@ import { checkpointFolder } from '../keys.ts';
 import { manifests, policyVersion } from './manifest.ts';
 import type { CheckpointManifest } from './manifest.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
-import { inOrder, weightsOf } from './tensors.ts';
+import { tensorsInOrder, weightsOf } from './tensors.ts';
 
 /**
  * The small files of a model that training does not change, by name and to the byte: `config.json`, `tokenizer.json`,
@@ -39,7 +39,7 @@ export type ModelFiles = ReadonlyMap<string, Uint8Array>;
 /** There where a critic was trained. It is no part of the policy: neither adopted by another run nor exported. */
 export const CRITIC = 'critic.safetensors';
 
-export interface Policy {
+export interface PolicyContent {
   config: ModelConfig;
   weights: Weights;
   files: ModelFiles;
@@ -195,9 +195,9 @@ function* criticBytes(config: ModelConfig, critic: CriticState): InPieces<Uint8A
   const { weights, firstMoments, secondMoments, updates } = critic;
   const shapes = criticShapes(config);
   const moments = (prefix: string, values: Weights) =>
-    values.size === 0 ? [] : inOrder(shapes, values, prefix);
+    values.size === 0 ? [] : tensorsInOrder(shapes, values, prefix);
   const tensors = [
-    ...inOrder(shapes, weights),
+    ...tensorsInOrder(shapes, weights),
     ...moments('m.', firstMoments),
     ...moments('v.', secondMoments),
   ];
@@ -220,14 +220,14 @@ function readCritic(bytes: Uint8Array, config: ModelConfig): CriticState {
 }
 
 /** Gives the policy of an adapter's base, e.g. one that is held already; it is not changed. */
-export type LoadBase = (base: CheckpointRef) => Promise<Policy>;
+export type LoadBase = (base: CheckpointRef) => Promise<PolicyContent>;
 
 /** What a checkpoint computes with: no optimizer state, and an adapter merged into its base. */
 export async function loadPolicy(
   store: ObjectStore,
   ref: CheckpointRef,
   options: CallOptions = {},
-): Promise<Policy> {
+): Promise<PolicyContent> {
   return readPolicy(store, ref, await readManifest(store, ref.manifest, options), options);
 }
 
@@ -237,7 +237,7 @@ export async function loadUnmerged(
   ref: CheckpointRef,
   options: CallOptions = {},
   loadBase?: LoadBase,
-): Promise<Policy & { adapter?: LoraAdapter }> {
+): Promise<PolicyContent & { adapter?: LoraAdapter }> {
   return readParts(store, ref, await readManifest(store, ref.manifest, options), options, loadBase);
 }
 
@@ -278,7 +278,7 @@ async function readPolicy(
   ref: CheckpointRef,
   manifest: CheckpointManifest,
   options: CallOptions,
-): Promise<Policy> {
+): Promise<PolicyContent> {
   const { config, weights, adapter, files } = await readParts(store, ref, manifest, options);
   if (!adapter) return { config, weights, files };
   return { config, weights: await inTurns(mergeInPieces(config, weights, adapter), options.signal), files };
@@ -291,7 +291,7 @@ async function readParts(
   manifest: CheckpointManifest,
   options: CallOptions,
   loadBase: LoadBase = (base) => loadPolicy(store, base, options),
-): Promise<Policy & { adapter?: LoraAdapter }> {
+): Promise<PolicyContent & { adapter?: LoraAdapter }> {
   refOf(ref.manifest, manifest, ref.weights);
   const { base } = manifest;
   const large = base ? ADAPTER_MODEL : 'model.safetensors';
@@ -340,7 +340,7 @@ function* contentsOf({ state, base, files }: CheckpointContent): InPieces<Map<st
   const { config, weights, adapter, firstMoments, secondMoments } = state;
   const { trained } = parameterShapes({ config, lora: adapter?.lora });
   const moments = (prefix: string, values: Weights) =>
-    values.size === 0 ? [] : inOrder(trained, values, prefix);
+    values.size === 0 ? [] : tensorsInOrder(trained, values, prefix);
   const contents = new Map([
     ...files,
     [
@@ -364,7 +364,7 @@ function* contentsOf({ state, base, files }: CheckpointContent): InPieces<Map<st
 
 const modelBytes = (config: ModelConfig, weights: Weights): InPieces<Uint8Array> =>
   // Other software takes `format: pt` as the sign of PyTorch's layout of linear layers, [out, in], which this is.
-  safetensorsInPieces(new Map(inOrder(weightShapes(config), weights)), { format: 'pt' });
+  safetensorsInPieces(new Map(tensorsInOrder(weightShapes(config), weights)), { format: 'pt' });
 
 const contentTypeOf = (name: string): string =>
   name.endsWith('.json') ? 'application/json' : 'application/octet-stream';

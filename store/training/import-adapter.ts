@@ -10,7 +10,7 @@ import { mergeInPieces } from '../../engine/lora/merge-adapter.ts';
 import { readRegularFile } from '../../engine/regular-file.ts';
 import { ADAPTER_CONFIG, ADAPTER_MODEL, readPeftAdapter } from '../../engine/lora/peft-format.ts';
 import { loadPolicy } from './checkpoints.ts';
-import type { Policy } from './checkpoints.ts';
+import type { PolicyContent } from './checkpoints.ts';
 import { assertUsable, saveImported } from './import-model.ts';
 import type { Imported } from './import-model.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
@@ -42,7 +42,7 @@ export async function importAdapter(
 ): Promise<Imported> {
   const json = await adapterConfig(folder);
   const bytes = await fileOf(folder, ADAPTER_MODEL);
-  const { config, weights, files }: Policy =
+  const { config, weights, files }: PolicyContent =
     'folder' in base ? await usableFolder(base.folder) : await loadPolicy(store, base.checkpoint, options);
   const adapter = readPeftAdapter(json, bytes, config);
   for (const [tensor, { data }] of adapter.weights) {
@@ -58,7 +58,7 @@ export async function importAdapter(
   return saveImported(store, folder, name, merged, { ...options, parent });
 }
 
-async function usableFolder(folder: string): Promise<Policy> {
+async function usableFolder(folder: string): Promise<PolicyContent> {
   const { config, files, readWeights } = await openHfDirectory(folder);
   assertUsable(folder, config, files);
   return { config, files, weights: await readWeights() };

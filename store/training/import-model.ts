@@ -13,7 +13,7 @@ import { assertServable } from '../../engine/onnx/decoder-graph.ts';
 import { largestIdIn } from '../../engine/tokenizer/ids-without-token.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { saveCheckpoint, textOf } from './checkpoints.ts';
-import type { Policy } from './checkpoints.ts';
+import type { PolicyContent } from './checkpoints.ts';
 import { runKey } from '../keys.ts';
 import { CREATED_BY } from './manifest.ts';
 import { runClaims } from '../run/run-claim.ts';
@@ -41,7 +41,7 @@ export async function importModel(
  * Throws what `assertServable` throws, and GradusError('policy', 'tokenizer' | 'dialect' | 'chat-template') for a
  * tokenizer or chat template that cannot be used: before the weights are read, which takes minutes.
  */
-export function assertUsable(folder: string, config: ModelConfig, files: Policy['files']): void {
+export function assertUsable(folder: string, config: ModelConfig, files: PolicyContent['files']): void {
   assertServable(config);
   const tokenizerJson = JSON.parse(textOf(files, 'tokenizer.json')) as Json;
   const largest = largestIdIn(tokenizerJson);

@@ -1,4 +1,4 @@
-import type { Score, Scores } from '../../core/algorithms/scores.ts';
+import type { Score, TokenScores } from '../../core/algorithms/scores.ts';
 import { GradusError } from '../../core/errors.ts';
 import { readSafetensors, writeSafetensors } from '../../engine/safetensors/safetensors.ts';
 import type { Codec } from '../codec.ts';
@@ -7,7 +7,7 @@ const FORMAT = 'gradus.scores/1';
 const NAMES: readonly Score[] = ['values', 'reference', 'policy'];
 
 /** Scores of a step as one safetensors object. Throws GradusError('store', 'invalid-scores') for another one. */
-export const scoresCodec: Codec<Scores> = {
+export const scoresCodec: Codec<TokenScores> = {
   contentType: 'application/octet-stream',
   encode: (scores) =>
     writeSafetensors(
@@ -17,7 +17,7 @@ export const scoresCodec: Codec<Scores> = {
   decode: (bytes) => {
     const { tensors, metadata } = readSafetensors(bytes);
     if (metadata['format'] !== FORMAT) throw invalid(`its format is ${metadata['format'] ?? 'not given'}`);
-    const scores: Scores = {};
+    const scores: TokenScores = {};
     for (const [name, { data }] of tensors) {
       const known = NAMES.find((one) => one === name);
       if (!known || !(data instanceof Float32Array)) throw invalid(`${name} is no score of dtype F32`);

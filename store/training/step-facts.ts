@@ -104,7 +104,7 @@ export interface StoredStep extends StepFacts {
 }
 
 /** Where the facts of a step lie, and the answer to its question where one is kept. */
-export interface StepPlace {
+export interface StepKeys {
   key: string;
   answerKey: string | null;
 }
@@ -116,7 +116,7 @@ export async function stepPlaces(
   store: ObjectStore,
   run: string,
   options: CallOptions = {},
-): Promise<StepPlace[]> {
+): Promise<StepKeys[]> {
   const keys = (await store.list(stepsPrefix(run), options)).map(({ key }) => key);
   const answers = new Set(keys.filter((key) => key.endsWith(ANSWER)));
   return keys
@@ -130,7 +130,7 @@ export async function stepPlaces(
 /** null where nothing is kept any more. Throws what the store throws for an object that is damaged, by its name. */
 export async function readStep(
   store: ObjectStore,
-  { key, answerKey }: StepPlace,
+  { key, answerKey }: StepKeys,
   options: CallOptions = {},
 ): Promise<StoredStep | null> {
   const [found, answer] = await Promise.all([

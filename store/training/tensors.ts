@@ -5,7 +5,7 @@ import type { StoredTensor } from '../../engine/safetensors/safetensors.ts';
 type Shapes = readonly (readonly [name: string, shape: readonly number[]])[];
 
 /** `weights` in the order in which they are stored, each name after `prefix`; nothing missing, nothing more. */
-export function inOrder(shapes: Shapes, weights: Weights, prefix = ''): [string, HostTensor][] {
+export function tensorsInOrder(shapes: Shapes, weights: Weights, prefix = ''): [string, HostTensor][] {
   const ordered = shapes.map(([name, shape]): [string, HostTensor] => {
     const tensor = weights.get(name);
     if (tensor?.shape.join() !== shape.join()) {
@@ -28,7 +28,7 @@ export function weightsOf(shapes: Shapes, tensors: ReadonlyMap<string, StoredTen
     if (!(data instanceof Float32Array)) throw mismatch(`${name} is not of dtype F32`);
     weights.set(name.slice(prefix.length), { shape, data });
   }
-  return new Map(inOrder(shapes, weights));
+  return new Map(tensorsInOrder(shapes, weights));
 }
 
 const mismatch = (what: string): GradusError =>

@@ -2,7 +2,7 @@ import { condition, setHandler } from '@temporalio/workflow';
 import type { Decision, Question } from '../../core/question.ts';
 import { nothingChanged } from '../../core/run-change.ts';
 import type { Changed } from '../../core/run-change.ts';
-import { ask, stopAsking } from '../ladder/ask.ts';
+import { askPerson, stopAsking } from '../ladder/ask.ts';
 import { pause, resume, stop } from './messages.ts';
 import type { ReportedStep } from './messages.ts';
 
@@ -57,6 +57,6 @@ export class Control {
 
   /** Asks a person, and waits for the answer; a run that is being stopped asks nobody. */
   ask<D extends Decision>(question: Question<D>): Promise<D | 'stop'> {
-    return this.stopping ? Promise.resolve('stop') : ask(question);
+    return this.stopping ? Promise.resolve('stop') : askPerson(question);
   }
 }

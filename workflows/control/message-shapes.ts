@@ -10,7 +10,7 @@ import type { RetryReport, Retrying } from '../../core/retrying.ts';
 import type { Incident } from '../../core/episode/incidents.ts';
 import type {
   Arrived,
-  Ask,
+  VerdictRequest,
   CheaperVerdict,
   EscalationFailure,
   EscalationReply,
@@ -255,12 +255,12 @@ export const arrivedShape = object<Arrived>({
 /** A time that a timer can run. */
 const seconds = between(0.001, 10 * 365 * 24 * 3600);
 const positive = between(1, 1e6);
-const serving = object<Pick<Ask['served'], 'by'>>({ by: oneOf('queue', 'people') });
+const serving = object<Pick<VerdictRequest['served'], 'by'>>({ by: oneOf('queue', 'people') });
 const byWhom = {
   queue: object<{ queue: string }>({ queue: name }),
   people: object<{ reviewers: number }>({ reviewers: positive }),
 };
-export const askShape = object<Ask>({
+export const askShape = object<VerdictRequest>({
   request: object<TierRequest>({
     format: oneOf('gradus.verify/1'),
     verifier: name,
@@ -270,12 +270,12 @@ export const askShape = object<Ask>({
   }),
   environment: name,
   cost: spent,
-  limits: object<Ask['limits']>({
+  limits: object<VerdictRequest['limits']>({
     timeoutSeconds: seconds,
     heartbeatSeconds: seconds,
     maxAttempts: positive,
   }),
-  served: (value, at) => serving(value, at) ?? byWhom[(value as Ask['served']).by](value, at),
+  served: (value, at) => serving(value, at) ?? byWhom[(value as VerdictRequest['served']).by](value, at),
   run: optional(name),
   cheaper: optional(list(inside<CheaperVerdict>())),
 });

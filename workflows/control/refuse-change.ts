@@ -19,7 +19,7 @@ const LIMITS: { [Limit in keyof Required<BudgetChange>]: Shape<number> } = {
 const steps: Shape<number> = (value, at) => natural(value, at) ?? between(1, 1e6)(value, at);
 
 /** How a run stands that is to be changed. */
-export interface Standing {
+export interface RunToChange {
   /** Stages that have ended. */
   over: ReadonlySet<string>;
   /** What holds already. */
@@ -32,7 +32,7 @@ export interface Standing {
 export function refuseChange(
   wanted: unknown,
   { stages, verification }: Pick<CurriculumSpec, 'stages' | 'verification'>,
-  { over, changed, looked }: Standing,
+  { over, changed, looked }: RunToChange,
 ): string | null {
   const malformed = refuseForm(wanted);
   if (malformed !== null) return malformed;

@@ -2,12 +2,12 @@ import { ApplicationFailure } from '@temporalio/workflow';
 import { DAMAGE } from '../../core/damage.ts';
 import { STOP } from '../../core/question.ts';
 import type { Question } from '../../core/question.ts';
-import { ask, runOfThis } from '../ladder/ask.ts';
+import { askPerson, runOfThis } from '../ladder/ask.ts';
 
 /** Asks about damage; null where there is nobody who could be asked. */
 export type AskAboutDamage = (question: Question<'continue' | 'stop'>) => Promise<'continue' | 'stop'>;
 
-const askOwnRun = (): AskAboutDamage | null => (runOfThis() === null ? null : ask);
+const askOwnRun = (): AskAboutDamage | null => (runOfThis() === null ? null : askPerson);
 
 /**
  * Does something that reads the store. Where an object of it is damaged a person is asked, and when it is mended the work

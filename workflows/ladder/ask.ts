@@ -30,7 +30,7 @@ export function runOfThis(): string | null {
  * Asks the person who looks after a run, and waits for the answer. `announce` lets the run show the question; `stop` is
  * the answer where nobody is there to ask any more.
  */
-export async function ask<D extends Decision>(
+export async function askPerson<D extends Decision>(
   question: Question<D>,
   announce: (question: OpenQuestion) => void | Promise<void> = notifyRun,
 ): Promise<D | 'stop'> {

@@ -93,7 +93,7 @@ export interface LadderStatus {
   continued: number;
 }
 
-export function statusOf(tiers: readonly TierSpec[], state: LadderState): LadderStatus {
+export function ladderStatusOf(tiers: readonly TierSpec[], state: LadderState): LadderStatus {
   return {
     stage: state.stage,
     budgets: Object.fromEntries(

@@ -28,7 +28,7 @@ import type { VerificationSpec } from '../../core/schema/verification.ts';
 import { ladderActivities, runWatchActivities, verdictActivities } from '../activities.ts';
 import { stopAsking } from './ask.ts';
 import { parentOf } from '../control/refuse.ts';
-import { initialLadderState, statusOf } from './ladder-state.ts';
+import { initialLadderState, ladderStatusOf } from './ladder-state.ts';
 import type { LadderState, LadderStatus, WaitingStep } from './ladder-state.ts';
 import { listen } from '../control/listen.ts';
 import { arrivedShape, escalationRequest, sweptList } from '../control/message-shapes.ts';
@@ -117,7 +117,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   setHandler(runGone, lose);
   listen(ladderSwept, sweptList, (found) => found.forEach(noteSwept));
   listen(verdictArrived, arrivedShape, hear);
-  setHandler(ladderStatus, () => statusOf(tiers, state));
+  setHandler(ladderStatus, () => ladderStatusOf(tiers, state));
 
   // A ladder that is cancelled ends as one whose run is gone: what it has heard is written down first.
   CancellationScope.current().cancelRequested.catch(lose);
@@ -154,7 +154,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       if (request && !gone) await serve(request);
       if (gone) return leave();
       await writeDown();
-      if (state.closed && idle()) return statusOf(tiers, state);
+      if (state.closed && idle()) return ladderStatusOf(tiers, state);
       if (workflowInfo().continueAsNewSuggested) {
         leaving = true;
         // Each of these waits, and what arrives meanwhile may undo the other: both must hold at the same moment.
@@ -341,7 +341,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     while (entries.length > 0) await writeDown();
     if (reopened)
       await continueAsNew<typeof ladder>(input, { ...initialLadderState(tiers), requests: later });
-    return statusOf(tiers, state);
+    return ladderStatusOf(tiers, state);
   }
 
   /** A run that was terminated tells nobody. */

@@ -1,5 +1,5 @@
 import type { Opinion, Withdrawal } from '../../core/ladder/opinions.ts';
-import type { Ask } from '../../core/ladder/requests.ts';
+import type { VerdictRequest } from '../../core/ladder/requests.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 
 /** What people are asked, and what they have said so far. */
@@ -9,7 +9,7 @@ export interface ReviewState {
   /** Ids of the workflows that wait for it, such as the ladders of runs. Absent where an older version answers. */
   waiting?: string[];
   /** The subject, and in `cheaper` what lower tiers have said of it. */
-  ask: Ask;
+  ask: VerdictRequest;
   reviewers: number;
   /** ISO 8601; after it the verdict is an abstention. */
   deadline: string;

@@ -15,7 +15,7 @@ import {
   refuseWithdrawal,
 } from '../../core/ladder/opinions.ts';
 import type { Opinion, Withdrawal } from '../../core/ladder/opinions.ts';
-import type { Ask } from '../../core/ladder/requests.ts';
+import type { VerdictRequest } from '../../core/ladder/requests.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import { verdictActivities } from '../activities.ts';
 import type { ReviewState } from './review-state.ts';
@@ -39,7 +39,7 @@ const MOST_WITHDRAWN = 20;
  * A verdict of people: open until more than half of the reviewers agree, all have answered, its deadline has passed, or it is
  * taken back. Without a majority it abstains, and after the deadline, or taken back, only for the runs that waited for it.
  */
-export async function review(input: Ask): Promise<void> {
+export async function review(input: VerdictRequest): Promise<void> {
   const ask = checked(askShape, input);
   const waiting = new Waiting();
   const { request, limits } = ask;

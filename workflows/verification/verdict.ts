@@ -8,7 +8,7 @@ import {
   proxyActivities,
 } from '@temporalio/workflow';
 import { LOST } from '../../core/ladder/abstentions.ts';
-import type { Arrived, Ask, StoredVerdict } from '../../core/ladder/requests.ts';
+import type { Arrived, VerdictRequest, StoredVerdict } from '../../core/ladder/requests.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { TierActivities } from '../../activities/verification/tier.ts';
 import { RETRY, verdictActivities } from '../activities.ts';
@@ -25,7 +25,7 @@ const verdictWanted = defineSignal<[string]>('verdictWanted');
  * One computation, for everyone who asks for it: its id names verifier, version and subject. What is known already is
  * told at once. It waits for a worker of its tier as long as that takes, and no slot is held meanwhile.
  */
-export async function verdict(input: Ask): Promise<void> {
+export async function verdict(input: VerdictRequest): Promise<void> {
   const ask = checked(askShape, input);
   const waiting = new Waiting();
   await condition(() => waiting.all.length > 0);
@@ -78,7 +78,7 @@ export class Waiting {
   }
 }
 
-async function compute({ request, limits, served }: Ask): Promise<TierAnswer> {
+async function compute({ request, limits, served }: VerdictRequest): Promise<TierAnswer> {
   if (served.by !== 'queue') throw new Error(`${request.verifier} is served by people`);
   const { verifySubject } = proxyActivities<TierActivities>({
     taskQueue: served.queue,

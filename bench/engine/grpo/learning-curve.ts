@@ -20,7 +20,7 @@ export function showPoint({ step, seconds, success }: CurvePoint): string {
   return `${step} steps, ${seconds.toFixed(1)} s: ${percent(success)}`;
 }
 
-export interface Comparison {
+interface Comparison {
   /** Seconds of the anchor to the target; where it did not reach it, those that it was given and used up. */
   seconds: number;
   /** In words, for the name of the row. */

@@ -17,7 +17,7 @@ import { importModel } from '../../../store/training/import-model.ts';
 import { signalsOf } from '../../../test/support/histories.ts';
 import { plainRollout } from '../../../test/support/plain-run.ts';
 import type { BenchOptions } from '../../bench.ts';
-import { durableRun, withInstallation, withStore } from '../../installations.ts';
+import { durableRun, withInstallation, withEmptyStore } from '../../installations.ts';
 import { peakBytesOfDescendants } from '../../processes.ts';
 import { THREADS } from '../engines.ts';
 import { rlSpec, warmStartSpec } from './specs.ts';
@@ -99,7 +99,7 @@ export const withHeldOut = <T>(
   options: BenchOptions,
   use: (measure: Measure) => Promise<T>,
 ): Promise<T> =>
-  withStore(options, async (settings) => {
+  withEmptyStore(options, async (settings) => {
     const store = await ObjectStore.connect(settings.store);
     let measured = 0;
     const measure: Measure = async (folder) => {

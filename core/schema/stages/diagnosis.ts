@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ACTIONS } from '../../diagnosis/act.ts';
-import type { Action, Rules } from '../../diagnosis/act.ts';
+import type { AlarmAction, Rules } from '../../diagnosis/act.ts';
 import { DIAGNOSES } from '../../diagnosis/alarm.ts';
 import { positive } from '../../fields.ts';
 import type { Refuse } from '../check.ts';
@@ -37,7 +37,7 @@ export const diagnosisSchema = z.strictObject({
     ),
 });
 
-export type WhyNot = Partial<Record<Action, string>>;
+export type WhyNot = Partial<Record<AlarmAction, string>>;
 
 /** What late verdicts, which are of groups of earlier steps, cannot go with. */
 export const NOT_WITH_LATE: WhyNot = {

@@ -1,6 +1,6 @@
 import { GradusError } from '../../../core/errors.ts';
 import { ALONG } from '../../../runs/comparison/compare.ts';
-import type { Along, Asked } from '../../../runs/comparison/compare.ts';
+import type { Along, ComparisonRequest } from '../../../runs/comparison/compare.ts';
 
 export const NAMES: Record<Along, string> = {
   step: 'step of the run',
@@ -12,7 +12,7 @@ export interface Asking {
   runs: string[];
   by: Along;
   figures: 'curated' | 'all';
-  at: Asked | null;
+  at: ComparisonRequest | null;
   tasks: 'all' | 'differing';
   /** Where the runs part is looked for where facts differ, or in every stored episode. */
   parting: 'facts' | 'episodes';
@@ -40,4 +40,4 @@ export function askingOf(query: Record<string, string[]>): Asking {
 
 const invalid = (message: string): GradusError => new GradusError('spec', 'comparison', message);
 
-export const placeText = ({ stage, step }: Asked): string => `${stage}/${step}`;
+export const placeText = ({ stage, step }: ComparisonRequest): string => `${stage}/${step}`;

@@ -24,7 +24,10 @@ const UNITS: Record<Along, string> = { step: 'step', tokens: 'token', time: 'sec
 
 const SHARES = /^(success|outcomes|failures)\/|truncated|equal-groups|-share$/;
 
-export const Charts: FC<{ compared: Comparison; figures: Asking['figures'] }> = ({ compared, figures }) => {
+export const ComparisonCharts: FC<{ compared: Comparison; figures: Asking['figures'] }> = ({
+  compared,
+  figures,
+}) => {
   const { along } = compared;
   const rest = [...compared.figures.keys()].filter((name) => !CURATED.some(([one]) => one === name));
   const chosen = [

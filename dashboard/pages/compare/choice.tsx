@@ -1,17 +1,17 @@
 import type { FC } from 'hono/jsx';
 import { ALONG, MOST_RUNS } from '../../../runs/comparison/compare.ts';
-import type { Asked } from '../../../runs/comparison/compare.ts';
+import type { ComparisonRequest } from '../../../runs/comparison/compare.ts';
 import { NAMES, placeText } from './asking.ts';
 import type { Asking } from './asking.ts';
 
 /** Places to choose from: of a run of thousands of steps the newest. */
 const MOST_PLACES = 300;
 
-export const Choice: FC<{ asking: Asking; known: readonly string[]; places: readonly Asked[] }> = ({
-  asking: { runs, by, figures, at, tasks, parting },
-  known,
-  places,
-}) => (
+export const Choice: FC<{
+  asking: Asking;
+  known: readonly string[];
+  places: readonly ComparisonRequest[];
+}> = ({ asking: { runs, by, figures, at, tasks, parting }, known, places }) => (
   <form method="get" action="/compare" class="filters">
     {Array.from({ length: MOST_RUNS }, (_, i) => (
       <label>

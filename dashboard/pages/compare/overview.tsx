@@ -6,14 +6,14 @@ import { Success, duration } from '../../parts/numbers.tsx';
 import { Scroll } from '../../parts/scroll.tsx';
 import { Text } from '../../parts/text.tsx';
 import { NAMES } from './asking.ts';
-import { Heads } from './table.tsx';
+import { TableHeads } from './table.tsx';
 
 export const Overview: FC<{ compared: Comparison }> = ({ compared: { runs, heldOut } }) => (
   <>
     <h2>Results</h2>
     <Scroll label="runs">
       <table>
-        <Heads first="" runs={runs.map(({ run }) => run)} />
+        <TableHeads first="" runs={runs.map(({ run }) => run)} />
         <tbody>
           <tr>
             <th scope="row">steps</th>

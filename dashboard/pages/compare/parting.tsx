@@ -1,12 +1,12 @@
 import type { FC } from 'hono/jsx';
 import { commandLine } from '../../../core/installation.ts';
 import { divergenceText } from '../../../runs/comparison/divergence-words.ts';
-import type { Divergence } from '../../../runs/comparison/divergence.ts';
+import type { RunDivergence } from '../../../runs/comparison/divergence.ts';
 import { groupNumber } from '../../../runs/reweigh/reweigh-words.ts';
-import { episodeAt, groupAt, stepAt } from '../../address.ts';
+import { episodeAt, groupAddress, stepAt } from '../../address.ts';
 import { Text } from '../../parts/text.tsx';
 
-export const Part: FC<{ divergence: Divergence }> = ({ divergence }) => {
+export const PartingPanel: FC<{ divergence: RunDivergence }> = ({ divergence }) => {
   const { runs, parting } = divergence;
   const at = parting?.at ?? null;
   const group = parting?.group ? groupNumber({ group: parting.group }) : null;
@@ -27,7 +27,7 @@ export const Part: FC<{ divergence: Divergence }> = ({ divergence }) => {
                 {run}: <a href={stepAt({ ...step, stage: at.stage })}>the step</a>
                 {group !== null && (
                   <>
-                    , <a href={groupAt({ ...step, group })}>the group</a>
+                    , <a href={groupAddress({ ...step, group })}>the group</a>
                     {parting?.episode && (
                       <>
                         ,{' '}

@@ -2,7 +2,7 @@ import type { FC } from 'hono/jsx';
 import type { Comparison } from '../../../runs/comparison/compare.ts';
 import { Scroll } from '../../parts/scroll.tsx';
 import { Text } from '../../parts/text.tsx';
-import { Heads, MOST_ROWS } from './table.tsx';
+import { TableHeads, MOST_ROWS } from './table.tsx';
 
 export const Spec: FC<{ compared: Comparison }> = ({ compared: { runs, spec } }) => (
   <>
@@ -14,7 +14,7 @@ export const Spec: FC<{ compared: Comparison }> = ({ compared: { runs, spec } })
     ) : (
       <Scroll label="spec differences">
         <table>
-          <Heads first="field" runs={runs.map(({ run }) => run)} />
+          <TableHeads first="field" runs={runs.map(({ run }) => run)} />
           <tbody>
             {spec.slice(0, MOST_ROWS).map(({ path, values }) => (
               <tr>

@@ -4,7 +4,7 @@ import { Text } from '../../parts/text.tsx';
 
 export const MOST_ROWS = 200;
 
-export const Heads: FC<{ first: string; runs: readonly string[] }> = ({ first, runs }) => (
+export const TableHeads: FC<{ first: string; runs: readonly string[] }> = ({ first, runs }) => (
   <thead>
     <tr>
       <th scope="col">{first}</th>

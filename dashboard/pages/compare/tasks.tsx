@@ -5,11 +5,11 @@ import { episodeAt } from '../../address.ts';
 import { Success } from '../../parts/numbers.tsx';
 import { Scroll } from '../../parts/scroll.tsx';
 import { Text } from '../../parts/text.tsx';
-import { Heads, MOST_ROWS } from './table.tsx';
+import { TableHeads, MOST_ROWS } from './table.tsx';
 import type { Asking } from './asking.ts';
 import { placeText } from './asking.ts';
 
-export const Tasks: FC<{ runs: readonly string[]; tasks: CommonTasks; only: Asking['tasks'] }> = ({
+export const ComparedTasks: FC<{ runs: readonly string[]; tasks: CommonTasks; only: Asking['tasks'] }> = ({
   runs,
   tasks: { at, tasks, success, solved },
   only,
@@ -40,7 +40,7 @@ export const Tasks: FC<{ runs: readonly string[]; tasks: CommonTasks; only: Aski
           ) : (
             <Scroll label="common tasks">
               <table>
-                <Heads first="task" runs={runs} />
+                <TableHeads first="task" runs={runs} />
                 <tbody>
                   {told.slice(0, MOST_ROWS).map(({ ref, prompt, of }) => (
                     <tr data-item>

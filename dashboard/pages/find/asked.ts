@@ -1,15 +1,15 @@
 import type { Context as Request } from 'hono';
-import { readQuery, wordsOf } from '../../../runs/find/find-query.ts';
+import { readQuery, queryWords } from '../../../runs/find/find-query.ts';
 import type { Query } from '../../../runs/find/find-query.ts';
 import { pageIn } from '../../parts/pages.tsx';
 
-export interface Asked {
+export interface FindRequest {
   run: string;
   query: Query;
   page: number;
 }
 
-export function askedIn(c: Request, words = new URL(c.req.url).searchParams): Asked {
+export function findRequestIn(c: Request, words = new URL(c.req.url).searchParams): FindRequest {
   const given: Record<string, string[]> = {};
   for (const [name, value] of words) {
     if (name !== 'run' && name !== 'page') (given[name] ??= []).push(value);
@@ -23,10 +23,10 @@ export function askedIn(c: Request, words = new URL(c.req.url).searchParams): As
 
 export const linkTo = (
   to: string,
-  { run, query }: Asked,
+  { run, query }: FindRequest,
   { page, text }: { page?: number; text?: null } = {},
 ): string => {
-  const words = wordsOf(query).filter(([name]) => text !== null || name !== 'text');
+  const words = queryWords(query).filter(([name]) => text !== null || name !== 'text');
   const all: [string, string][] = [['run', run], ...words];
   return `${to}?${new URLSearchParams(page === undefined || page === 1 ? all : [...all, ['page', String(page)]]).toString()}`;
 };

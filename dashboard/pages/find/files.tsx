@@ -3,7 +3,7 @@ import type { Context as Request } from 'hono';
 import type { FC } from 'hono/jsx';
 import { createTarPacker } from 'modern-tar';
 import type { Findings } from '../../../runs/find/find.ts';
-import type { Asked } from './asked.ts';
+import type { FindRequest } from './asked.ts';
 import { linkTo } from './asked.ts';
 
 export function download(c: Request, from: Readable, type: string, name: string): Response {
@@ -30,7 +30,7 @@ export async function* tarOf(
   await packed;
 }
 
-export const Exports: FC<{ asked: Asked; findings: Findings }> = ({ asked, findings: { total } }) => {
+export const Exports: FC<{ asked: FindRequest; findings: Findings }> = ({ asked, findings: { total } }) => {
   const { text, ...query } = asked.query;
   if (total === 0) return null;
   const to = (kind: string): string => linkTo(`/find/episodes.${kind}`, { ...asked, query });

@@ -6,12 +6,12 @@ import { ANY_ERROR, ORDERS, OUTCOMES, SORTS, SPLITS, SUCCESS } from '../../../ru
 import type { Query, QueryName } from '../../../runs/find/find-query.ts';
 import { WORDS } from '../../../runs/find/find-words.ts';
 import { Text } from '../../parts/text.tsx';
-import type { Asked } from './asked.ts';
+import type { FindRequest } from './asked.ts';
 
 /** Of a list that becomes boxes to tick; a longer one is asked for by its name. */
 const MOST_BOXES = 24;
 
-export const Form: FC<{ asked: Asked; findings: Findings; stages: string[] }> = ({
+export const Form: FC<{ asked: FindRequest; findings: Findings; stages: string[] }> = ({
   asked: { run, query },
   findings: { there },
   stages,

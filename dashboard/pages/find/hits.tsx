@@ -3,12 +3,12 @@ import { MOST_HITS } from '../../../runs/find/find-jobs.ts';
 import type { TextSearch } from '../../../runs/find/find-jobs.ts';
 import { episodeAt } from '../../address.ts';
 import type { Context } from '../../context.ts';
-import { Action } from '../../parts/action.tsx';
+import { ActionButton } from '../../parts/action.tsx';
 import { Text } from '../../parts/text.tsx';
-import type { Asked } from './asked.ts';
+import type { FindRequest } from './asked.ts';
 import { linkTo } from './asked.ts';
 
-export const Hits: FC<{ search: TextSearch; asked: Asked; context: Context }> = ({
+export const Hits: FC<{ search: TextSearch; asked: FindRequest; context: Context }> = ({
   search,
   asked,
   context,
@@ -34,9 +34,9 @@ export const Hits: FC<{ search: TextSearch; asked: Asked; context: Context }> = 
         {state !== 'done' && <a href={linkTo('/find', asked)}>Look again</a>}
       </p>
       {state === 'goes on' && context.actions && (
-        <Action to="/find/end-search" token={context.formToken} label="End the search">
+        <ActionButton to="/find/end-search" token={context.formToken} label="End the search">
           <input type="hidden" name="asked" value={linkTo('', asked).slice(1)} />
-        </Action>
+        </ActionButton>
       )}
       {hits.length > 0 && (
         <ul>

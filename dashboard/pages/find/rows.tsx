@@ -5,15 +5,15 @@ import type { Job } from '../../../runs/find/find-jobs.ts';
 import { episodeAt, stepAt } from '../../address.ts';
 import { rate } from '../../../core/statistics/intervals.ts';
 import { percent } from '../../../core/percent.ts';
-import { Num, amount } from '../../parts/numbers.tsx';
+import { Num, amountText } from '../../parts/numbers.tsx';
 import { Scroll } from '../../parts/scroll.tsx';
 import { Text } from '../../parts/text.tsx';
-import type { Asked } from './asked.ts';
+import type { FindRequest } from './asked.ts';
 import { linkTo } from './asked.ts';
 
-export const ROWS = 50;
+export const FOUND_ROWS = 50;
 
-export const Reading: FC<{ job: Job; asked: Asked; missing: number }> = ({ job, asked, missing }) => {
+export const Reading: FC<{ job: Job; asked: FindRequest; missing: number }> = ({ job, asked, missing }) => {
   if (job.state === 'done' || missing === 0) return null;
   return (
     <p class="stale" role="status">
@@ -32,14 +32,14 @@ export const Reading: FC<{ job: Job; asked: Asked; missing: number }> = ({ job, 
   );
 };
 
-export const Rows: FC<{ asked: Asked; findings: Findings }> = ({ asked, findings }) => {
+export const FoundRows: FC<{ asked: FindRequest; findings: Findings }> = ({ asked, findings }) => {
   const { run, page } = asked;
   const { rows, total, there, success, meanReward, unknown } = findings;
-  const first = (page - 1) * ROWS + 1;
+  const first = (page - 1) * FOUND_ROWS + 1;
   return (
     <>
       <h2>
-        {total} of {amount(there.episodes, 'episode')}
+        {total} of {amountText(there.episodes, 'episode')}
       </h2>
       {unknown.map((message) => (
         <p class="note">

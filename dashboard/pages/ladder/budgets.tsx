@@ -1,7 +1,7 @@
 import type { FC } from 'hono/jsx';
 import type { Account, Budget } from '../../../core/ladder/budget.ts';
 import type { LadderView } from '../../../runs/ladder/ladder.ts';
-import { amount, dollars, duration } from '../../parts/numbers.tsx';
+import { amountText, dollars, duration } from '../../parts/numbers.tsx';
 import { Scroll } from '../../parts/scroll.tsx';
 import { Text } from '../../parts/text.tsx';
 
@@ -22,7 +22,7 @@ export const Budgets: FC<{ view: LadderView }> = ({
         )}{' '}
         {budgetsFrom === 'ledger'
           ? "The ladder's workflow does not answer, so spending is that of the ledger. What is promised to computations under way is not known."
-          : `${amount(waiting ?? 0, 'computation')} ${waiting === 1 ? 'has' : 'have'} been asked for and ${waiting === 1 ? 'has' : 'have'} not answered.`}
+          : `${amountText(waiting ?? 0, 'computation')} ${waiting === 1 ? 'has' : 'have'} been asked for and ${waiting === 1 ? 'has' : 'have'} not answered.`}
         {tiers.some(({ totals }) => totals.openSeconds > 0) &&
           ' For people, time is how long their reviews were open.'}
       </p>

@@ -5,7 +5,7 @@ import { calibrationPlot } from '../../../svg/calibration.ts';
 import { figure, group } from '../../../svg/elements.ts';
 import { Figure } from '../../parts/chart.tsx';
 import { percent } from '../../../core/percent.ts';
-import { amount } from '../../parts/numbers.tsx';
+import { amountText } from '../../parts/numbers.tsx';
 
 const PLOT = { left: 58, top: 10, size: 250 };
 
@@ -22,7 +22,7 @@ export const Calibrated: FC<{ of: LadderCalibration }> = ({
     <Figure heading={`${from} → ${to}`} svg={figure(label, ...size, [group(PLOT.left, PLOT.top, plot)])}>
       <ul class="plain">
         <li>
-          {known === null ? 'No pair has been counted yet.' : `${amount(known.n, 'pair')} counted`}
+          {known === null ? 'No pair has been counted yet.' : `${amountText(known.n, 'pair')} counted`}
           {count > 0 &&
             `, ${points.length} of them drawn${count > points.length ? ` (the newest of ${count})` : ''}`}
         </li>
@@ -34,8 +34,8 @@ export const Calibrated: FC<{ of: LadderCalibration }> = ({
         )}
         {holds !== null && (
           <li>
-            of {amount(holds.of, 'pass', 'passes')} of {from} {holds.held} held: the next one is expected to
-            with {percent(holds.mean)}, give or take {percent(holds.deviation)}
+            of {amountText(holds.of, 'pass', 'passes')} of {from} {holds.held} held: the next one is expected
+            to with {percent(holds.mean)}, give or take {percent(holds.deviation)}
           </li>
         )}
       </ul>

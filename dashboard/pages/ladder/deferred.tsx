@@ -2,11 +2,11 @@ import type { FC } from 'hono/jsx';
 import { decimals } from '../../../core/decimals.ts';
 import type { TierRow, LadderView } from '../../../runs/ladder/ladder.ts';
 import type { DeferredView } from '../../../runs/ladder/deferred.ts';
-import { amount } from '../../parts/numbers.tsx';
+import { amountText } from '../../parts/numbers.tsx';
 import { Text } from '../../parts/text.tsx';
 import { Listing, SubjectLink } from './listing.tsx';
 
-export const Deferred: FC<{ view: LadderView }> = ({ view: { run, deferred, rungs: tiers } }) => (
+export const DeferredTable: FC<{ view: LadderView }> = ({ view: { run, deferred, rungs: tiers } }) => (
   <>
     <h2>Deferred</h2>
     {tiers.some(({ totals }) => totals.deferred > 0) && <p>{deferredText(tiers, deferred)}</p>}
@@ -44,5 +44,5 @@ export function deferredText(
   { count, judged }: Pick<DeferredView, 'count' | 'judged'>,
 ): string {
   const decisions = tiers.reduce((sum, { totals }) => sum + totals.deferred, 0);
-  return `${amount(decisions, 'decision')} to defer an episode, about ${amount(count + judged, 'subject')}: ${judged.toLocaleString('en')} judged since, ${count.toLocaleString('en')} open.`;
+  return `${amountText(decisions, 'decision')} to defer an episode, about ${amountText(count + judged, 'subject')}: ${judged.toLocaleString('en')} judged since, ${count.toLocaleString('en')} open.`;
 }

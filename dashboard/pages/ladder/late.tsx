@@ -1,6 +1,6 @@
 import type { FC } from 'hono/jsx';
 import type { LadderView } from '../../../runs/ladder/ladder.ts';
-import { amount } from '../../parts/numbers.tsx';
+import { amountText } from '../../parts/numbers.tsx';
 import { Text } from '../../parts/text.tsx';
 import { Listing } from './listing.tsx';
 import { Verdicts } from './verdicts.tsx';
@@ -8,8 +8,8 @@ import { Verdicts } from './verdicts.tsx';
 /** One that came when the run was over is not late: nothing waited for it. */
 export function lateText(late: number, afterRun: number): string {
   const parts = [
-    ...(late > 0 ? [`${amount(late, 'verdict')} came after their step had gone on`] : []),
-    ...(afterRun > 0 ? [`${amount(afterRun, 'verdict')} came after the end of the run`] : []),
+    ...(late > 0 ? [`${amountText(late, 'verdict')} came after their step had gone on`] : []),
+    ...(afterRun > 0 ? [`${amountText(afterRun, 'verdict')} came after the end of the run`] : []),
   ];
   return `${parts.join('; ')}.`;
 }
@@ -28,11 +28,11 @@ export const Late: FC<{ view: LadderView }> = ({ view: { run, ledger, rungs: tie
             {lateText(late.count - afterRun, afterRun)}{' '}
             {offered.count === 0
               ? 'None changed a reward that was trained on again.'
-              : `They changed rewards of ${amount(offered.episodes, 'episode')}, trained on again in ${amount(offered.count, 'offer')}.`}
+              : `They changed rewards of ${amountText(offered.episodes, 'episode')}, trained on again in ${amountText(offered.count, 'offer')}.`}
           </p>
           <Verdicts
             run={run}
-            caption={`The newest: ${amount(late.newest.length, 'verdict')}`}
+            caption={`The newest: ${amountText(late.newest.length, 'verdict')}`}
             of={late.newest}
           />
           {offered.newest.length > 0 && (

@@ -1,6 +1,6 @@
 import type { FC } from 'hono/jsx';
 import type { LadderView } from '../../../runs/ladder/ladder.ts';
-import { amount, priceText } from '../../parts/numbers.tsx';
+import { amountText, priceText } from '../../parts/numbers.tsx';
 import { Text } from '../../parts/text.tsx';
 import { Listing, SubjectLink } from './listing.tsx';
 
@@ -12,7 +12,7 @@ export const Newest: FC<{ view: LadderView }> = ({ view: { run, ledger } }) => (
     ) : (
       <Verdicts
         run={run}
-        caption={`The newest: ${amount(ledger.newest.length, 'verdict')}`}
+        caption={`The newest: ${amountText(ledger.newest.length, 'verdict')}`}
         of={ledger.newest}
       />
     )}

@@ -2,7 +2,7 @@ import type { Place } from '../../../runs/episodes/place.ts';
 import { episodeAt } from '../../address.ts';
 
 /** What of a result is looked at, and what the form of a fork begins with: all of it is in the address. */
-export interface Looked {
+export interface ReplayView {
   job: number | null;
   /** From 1. */
   turn: number | null;

@@ -3,18 +3,18 @@ import type { Forked } from '../../../activities/replay/fork-episode.ts';
 import type { ReplayAnswer } from '../../../activities/replay/replay.ts';
 import type { Place } from '../../../runs/episodes/place.ts';
 import type { ReplayJob } from '../../../runs/replay/jobs.ts';
-import { endOf } from '../../../runs/replay/words.ts';
+import { endOfFork } from '../../../runs/replay/words.ts';
 import { Components, OutcomeLine } from '../../parts/outcome.tsx';
-import { Block, Text } from '../../parts/text.tsx';
-import type { Looked } from './address.ts';
-import { Turns } from './turns.tsx';
+import { TextBlock, Text } from '../../parts/text.tsx';
+import type { ReplayView } from './address.ts';
+import { ReplayTurns } from './turns.tsx';
 
-export const Fork: FC<{
+export const ForkForm: FC<{
   place: Place;
   job: ReplayJob;
   fork: Forked;
   answer: ReplayAnswer;
-  looked: Looked;
+  looked: ReplayView;
 }> = ({ place, job, fork, answer: { stored }, looked }) => {
   const { at, turns, tokens } = fork;
   const first = Math.max(1, turns.findIndex(({ end }) => end > at) + 1);
@@ -23,7 +23,7 @@ export const Fork: FC<{
       <h2 id="result">Forked at {at}</h2>
       <p>
         <strong>
-          <Text value={endOf(fork)} max={1000} />
+          <Text value={endOfFork(fork)} max={1000} />
         </strong>
       </p>
       <p>
@@ -34,17 +34,17 @@ export const Fork: FC<{
       <ol class="turns" start={first}>
         {turns.slice(first - 1).map(({ text, observation }, i) => (
           <li>
-            <Block value={text} label={`turn ${first + i}`} />
+            <TextBlock value={text} label={`turn ${first + i}`} />
             {observation && (
               <details open>
                 <summary>what came back</summary>
-                <Block value={observation.text} label={`observation of turn ${first + i}`} />
+                <TextBlock value={observation.text} label={`observation of turn ${first + i}`} />
               </details>
             )}
           </li>
         ))}
       </ol>
-      <Turns
+      <ReplayTurns
         place={place}
         job={job}
         turns={turns}

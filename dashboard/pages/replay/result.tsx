@@ -4,14 +4,14 @@ import type { Place } from '../../../runs/episodes/place.ts';
 import type { ReplayJob } from '../../../runs/replay/jobs.ts';
 import { differenceLine, verdictOf } from '../../../runs/replay/words.ts';
 import { Text } from '../../parts/text.tsx';
-import type { Looked } from './address.ts';
+import type { ReplayView } from './address.ts';
 import { jobAt } from './address.ts';
-import { Turns } from './turns.tsx';
+import { ReplayTurns } from './turns.tsx';
 
 /** Differences that a page lists. */
 const MOST_DIFFERENCES = 20;
 
-export const Result: FC<{ place: Place; job: ReplayJob; replay: Replayed; looked: Looked }> = ({
+export const Result: FC<{ place: Place; job: ReplayJob; replay: Replayed; looked: ReplayView }> = ({
   place,
   job,
   replay,
@@ -40,7 +40,14 @@ export const Result: FC<{ place: Place; job: ReplayJob; replay: Replayed; looked
           {differences.length > MOST_DIFFERENCES && <li>and {differences.length - MOST_DIFFERENCES} more</li>}
         </ul>
       )}
-      <Turns place={place} job={job} turns={turns} tokens={tokens} shown={looked.turn ?? first} forkable />
+      <ReplayTurns
+        place={place}
+        job={job}
+        turns={turns}
+        tokens={tokens}
+        shown={looked.turn ?? first}
+        forkable
+      />
     </section>
   );
 };

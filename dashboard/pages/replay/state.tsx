@@ -2,21 +2,21 @@ import type { FC } from 'hono/jsx';
 import type { Place } from '../../../runs/episodes/place.ts';
 import type { ReplayJob } from '../../../runs/replay/jobs.ts';
 import type { Context } from '../../context.ts';
-import { Action } from '../../parts/action.tsx';
+import { ActionButton } from '../../parts/action.tsx';
 import { Time, duration } from '../../parts/numbers.tsx';
 import { Text } from '../../parts/text.tsx';
-import type { Looked } from './address.ts';
+import type { ReplayView } from './address.ts';
 import { jobAt, replayAt } from './address.ts';
 import { Result } from './result.tsx';
-import { Fork } from './fork.tsx';
+import { ForkForm } from './fork.tsx';
 
-export function nameOf({ id, request: { fork } }: ReplayJob): string {
+export function replayName({ id, request: { fork } }: ReplayJob): string {
   if (fork === null) return `${id}: a replay`;
   const what = fork.token === null ? 'drawn anew' : `token ${fork.token}`;
   return `${id}: a fork at ${fork.at}, ${what}${fork.seed === null ? '' : `, seed ${fork.seed}`}`;
 }
 
-export const State: FC<{ place: Place; job: ReplayJob; looked: Looked; context: Context }> = ({
+export const ReplayPanel: FC<{ place: Place; job: ReplayJob; looked: ReplayView; context: Context }> = ({
   place,
   job,
   looked,
@@ -33,9 +33,9 @@ export const State: FC<{ place: Place; job: ReplayJob; looked: Looked; context: 
           . <a href={jobAt(place, job.id)}>Look again</a>
         </p>
         {context.actions && (
-          <Action to={`${replayAt(place)}/stop`} token={context.formToken} label="Stop it">
+          <ActionButton to={`${replayAt(place)}/stop`} token={context.formToken} label="Stop it">
             <input type="hidden" name="job" value={job.id} />
-          </Action>
+          </ActionButton>
         )}
       </>
     );
@@ -51,12 +51,12 @@ export const State: FC<{ place: Place; job: ReplayJob; looked: Looked; context: 
   return (
     <>
       <p class="note">
-        {nameOf(job)}, done at <Time at={at} /> UTC with the weights{' '}
+        {replayName(job)}, done at <Time at={at} /> UTC with the weights{' '}
         <code>{answer.checkpoint.weights.slice(0, 12)}</code> of step {answer.checkpoint.step},{' '}
         {answer.decoder}
       </p>
       {answer.replay && <Result place={place} job={job} replay={answer.replay} looked={looked} />}
-      {answer.fork && <Fork place={place} job={job} fork={answer.fork} answer={answer} looked={looked} />}
+      {answer.fork && <ForkForm place={place} job={job} fork={answer.fork} answer={answer} looked={looked} />}
     </>
   );
 };

@@ -4,14 +4,14 @@ import type { Place } from '../../../runs/episodes/place.ts';
 import type { ReplayJob } from '../../../runs/replay/jobs.ts';
 import { chance, chancesOf } from '../../../runs/replay/words.ts';
 import { Scroll } from '../../parts/scroll.tsx';
-import { Block, Text } from '../../parts/text.tsx';
+import { TextBlock, Text } from '../../parts/text.tsx';
 import { jobAt } from './address.ts';
 
 /** Tokens of a turn that a page lists. */
 const MOST_TOKENS = 400;
 
 /** One turn at a time, so that a page stays one that can be read. */
-export const Turns: FC<{
+export const ReplayTurns: FC<{
   place: Place;
   job: ReplayJob;
   turns: readonly { start: number; end: number }[];
@@ -118,7 +118,7 @@ export const Turns: FC<{
       {read.length > 0 && (
         <details>
           <summary>what came back</summary>
-          <Block value={textOf(read)} label="what came back" />
+          <TextBlock value={textOf(read)} label="what came back" />
         </details>
       )}
     </>

@@ -1,6 +1,6 @@
 import type { FC, PropsWithChildren } from 'hono/jsx';
 import type { Context } from '../../context.ts';
-import { Action } from '../../parts/action.tsx';
+import { ActionButton } from '../../parts/action.tsx';
 import { LONGEST_COMMENT, LONGEST_NAME } from './form.ts';
 
 export const ReadOnly: FC = () => (
@@ -26,14 +26,14 @@ interface ClosingProps {
 export const Closing: FC<PropsWithChildren<ClosingProps>> = ({ context, to, label, who, open, children }) => (
   <>
     {context.actions ? (
-      <Action to={to} token={context.formToken} label={label} danger>
+      <ActionButton to={to} token={context.formToken} label={label} danger>
         {children}
         <Who label={who} name="reviewer" />
         <label>
           Why
           <input name="reason" maxlength={LONGEST_COMMENT} />
         </label>
-      </Action>
+      </ActionButton>
     ) : (
       <ReadOnly />
     )}

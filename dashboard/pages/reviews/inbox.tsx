@@ -2,15 +2,15 @@ import type { FC } from 'hono/jsx';
 import type { OpenReview } from '../../../runs/ladder/reviews.ts';
 import { printable } from '../../../core/printable.ts';
 import { reviewAt } from '../../address.ts';
-import { Time, amount } from '../../parts/numbers.tsx';
+import { Time, amountText } from '../../parts/numbers.tsx';
 import { Scroll } from '../../parts/scroll.tsx';
 import { Text } from '../../parts/text.tsx';
-import { Cheaper, Deadline, RunLink } from './parts.tsx';
+import { Cheaper, ReviewDeadline, RunLink } from './parts.tsx';
 
 /** By review, its drawing. */
-export type Drawn = Map<string, { src: string; alt: string }>;
+export type ThumbnailsBySubject = Map<string, { src: string; alt: string }>;
 
-export const Inbox: FC<{ reviews: readonly OpenReview[]; more: boolean; drawn: Drawn }> = ({
+export const Inbox: FC<{ reviews: readonly OpenReview[]; more: boolean; drawn: ThumbnailsBySubject }> = ({
   reviews,
   more,
   drawn,
@@ -20,7 +20,7 @@ export const Inbox: FC<{ reviews: readonly OpenReview[]; more: boolean; drawn: D
     <Scroll label="open reviews">
       <table>
         <caption>
-          {amount(reviews.length, 'open review')}
+          {amountText(reviews.length, 'open review')}
           {more && ', and more'}; those with the nearest deadline first
         </caption>
         <thead>
@@ -70,7 +70,7 @@ export const Inbox: FC<{ reviews: readonly OpenReview[]; more: boolean; drawn: D
                     {state.opinions.length} of {state.reviewers}
                   </td>
                   <td>
-                    <Deadline of={state} />
+                    <ReviewDeadline of={state} />
                   </td>
                 </>
               )}

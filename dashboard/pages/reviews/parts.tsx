@@ -11,7 +11,7 @@ export const RunLink: FC<{ run: string }> = ({ run }) => (
   </a>
 );
 
-export const Deadline: FC<{ of: ReviewState }> = ({ of: { deadline } }) => {
+export const ReviewDeadline: FC<{ of: ReviewState }> = ({ of: { deadline } }) => {
   const left = (Date.parse(deadline) - Date.now()) / 1000;
   return (
     <>

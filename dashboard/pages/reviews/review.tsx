@@ -6,14 +6,14 @@ import type { ReviewState } from '../../../workflows/ladder/review-state.ts';
 import { candidateAt } from '../../address.ts';
 import type { Context } from '../../context.ts';
 import { Subject } from '../../parts/subject.tsx';
-import { Block, Text } from '../../parts/text.tsx';
-import { Answer } from '../candidate.tsx';
+import { TextBlock, Text } from '../../parts/text.tsx';
+import { AnswerOfTier } from '../candidate.tsx';
 import { LONGEST_NAME } from './form.ts';
-import { Cheaper, Deadline, RunLink } from './parts.tsx';
+import { Cheaper, ReviewDeadline, RunLink } from './parts.tsx';
 import { ReadOnly } from './closing.tsx';
 import { Forms } from './verdict-form.tsx';
 
-export interface Failed {
+export interface FailedReview {
   problem: string;
   typed: Opinion | null;
 }
@@ -23,7 +23,7 @@ interface ReviewProps {
   state: ReviewState;
   presentation: Presentation;
   context: Context;
-  failed: Failed | null;
+  failed: FailedReview | null;
   /** The runs that wait for it are over. */
   forOthers: boolean;
 }
@@ -76,7 +76,7 @@ export const Review: FC<ReviewProps> = ({ id, state, presentation, context, fail
         <dd>{reviewers === 1 ? 'one reviewer' : `more than half of ${reviewers} reviewers`}</dd>
         <dt>deadline</dt>
         <dd>
-          <Deadline of={state} />
+          <ReviewDeadline of={state} />
         </dd>
       </dl>
       <h2>Verdicts of lower tiers</h2>
@@ -85,7 +85,7 @@ export const Review: FC<ReviewProps> = ({ id, state, presentation, context, fail
         <div class="card">
           <Cheaper of={[one]} />
           {one.said !== undefined && (
-            <Block value={one.said} max={4000} label={`what ${one.verifier} said`} />
+            <TextBlock value={one.said} max={4000} label={`what ${one.verifier} said`} />
           )}
         </div>
       ))}
@@ -122,7 +122,7 @@ export const Review: FC<ReviewProps> = ({ id, state, presentation, context, fail
         <>
           <h2>Verdict</h2>
           <p>
-            <Answer of={verdict} /> <small>({closedBecause(verdict)})</small>
+            <AnswerOfTier of={verdict} /> <small>({closedBecause(verdict)})</small>
           </p>
         </>
       ) : isClosing(state) ? (

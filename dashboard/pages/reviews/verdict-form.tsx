@@ -2,7 +2,7 @@ import type { FC } from 'hono/jsx';
 import type { Opinion } from '../../../core/ladder/opinions.ts';
 import type { ReviewState } from '../../../workflows/ladder/review-state.ts';
 import { reviewAt } from '../../address.ts';
-import { Action } from '../../parts/action.tsx';
+import { ActionButton } from '../../parts/action.tsx';
 import { Text } from '../../parts/text.tsx';
 import { LONGEST_COMMENT, LONGEST_NAME } from './form.ts';
 import { Who } from './closing.tsx';
@@ -41,7 +41,7 @@ export const Forms: FC<{ id: string; state: ReviewState; token: string; typed: O
     {state.opinions.length > 0 && (
       <>
         <h2>Withdraw a verdict</h2>
-        <Action to={`${reviewAt(id)}/withdraw`} token={token} label="Withdraw it">
+        <ActionButton to={`${reviewAt(id)}/withdraw`} token={token} label="Withdraw it">
           <label>
             Whose
             <select name="reviewer">
@@ -56,7 +56,7 @@ export const Forms: FC<{ id: string; state: ReviewState; token: string; typed: O
             Why
             <input name="reason" maxlength={LONGEST_COMMENT} />
           </label>
-        </Action>
+        </ActionButton>
       </>
     )}
     <p>

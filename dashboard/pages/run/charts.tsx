@@ -3,7 +3,7 @@ import { Curves } from '../../parts/chart.tsx';
 import type { RunChart } from '../../run-charts.ts';
 
 /** Those that have something to show; of a run that has just begun, or that only imitates, many have not. */
-export const Charts: FC<{ charts: readonly RunChart[] }> = ({ charts }) => {
+export const RunCharts: FC<{ charts: readonly RunChart[] }> = ({ charts }) => {
   const isEmpty = ({ chart: { series } }: RunChart): boolean =>
     series.every(({ points }) => points.every(([, y]) => y === null));
   const empty = charts.filter(isEmpty);

@@ -2,7 +2,7 @@ import type { FC } from 'hono/jsx';
 import type { OpenQuestion } from '../../../core/question.ts';
 import { runAt } from '../../address.ts';
 import type { Context } from '../../context.ts';
-import { Action } from '../../parts/action.tsx';
+import { ActionButton } from '../../parts/action.tsx';
 import { Text } from '../../parts/text.tsx';
 
 export const QuestionOf: FC<{ run: string; question: OpenQuestion; context: Context }> = ({
@@ -22,10 +22,10 @@ export const QuestionOf: FC<{ run: string; question: OpenQuestion; context: Cont
             // It asks back, as whenever a run is stopped.
             <a href={`${runAt(run)}/stop`}>stop …</a>
           ) : (
-            <Action to={`${runAt(run)}/decide`} token={context.formToken} label={answer}>
+            <ActionButton to={`${runAt(run)}/decide`} token={context.formToken} label={answer}>
               <input type="hidden" name="question" value={question.id} />
               <input type="hidden" name="answer" value={answer} />
-            </Action>
+            </ActionButton>
           )}
           <span>
             <Text value={effect} />

@@ -8,7 +8,7 @@ import {
   standingAlarms,
 } from '../../../runs/overview/concerns.ts';
 import type { Concern } from '../../../runs/overview/concerns.ts';
-import { statusOf } from '../../../runs/overview/runs.ts';
+import { runStatusOf } from '../../../runs/overview/runs.ts';
 import { stageText } from '../../../runs/overview/stage-at.ts';
 import type { RunView } from '../../../runs/overview/run.ts';
 import type { StoredStep } from '../../../store/training/step-facts.ts';
@@ -21,7 +21,7 @@ import { Text } from '../../parts/text.tsx';
 /** What the run itself says, or what its steps and Temporal say of it. */
 function standingOf({ progress, execution, steps }: RunView): string {
   if (progress.value) return progress.value.status;
-  if (execution.value) return statusOf(execution.value);
+  if (execution.value) return runStatusOf(execution.value);
   // One that does not answer may know it yet.
   if (execution.problem !== null) return 'unknown';
   return (steps.value?.length ?? 0) > 0 ? 'forgotten by Temporal' : 'unknown';
@@ -39,7 +39,7 @@ function concernsOf({ steps, spec }: RunView, status: string): Concern[] {
 /** From this part of groups without contrast on it is shown as a warning. */
 const MOSTLY = 0.9;
 
-export const Standing: FC<{ view: RunView; last: StoredStep | undefined; context: Context }> = ({
+export const RunStanding: FC<{ view: RunView; last: StoredStep | undefined; context: Context }> = ({
   view,
   last,
   context,

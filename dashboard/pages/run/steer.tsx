@@ -7,10 +7,10 @@ import { answered } from '../../../runs/control/answered.ts';
 import { answerQuestion, signalRun } from '../../../runs/control/control.ts';
 import { runAt } from '../../address.ts';
 import { askedQuery, untilDone } from '../../asked.ts';
-import type { Asked } from '../../asked.ts';
+import type { SteerRequest } from '../../asked.ts';
 import type { App, Context } from '../../context.ts';
 import { Layout } from '../../layout.tsx';
-import { Action } from '../../parts/action.tsx';
+import { ActionButton } from '../../parts/action.tsx';
 
 /** Nobody waits longer for a page, whether or not a run answers. */
 const ANSWERS_WITHIN_MS = 8000;
@@ -37,7 +37,7 @@ export function steerPages(app: App, context: Context & { observer: RunObserver 
       <Layout title={`Stop ${run}?`} crumbs={[{ href: runAt(run), label: run }]}>
         <p>The run ends after the step in flight, with its checkpoint. It cannot be continued.</p>
         {context.actions ? (
-          <Action to={`${runAt(run)}/stop`} token={context.formToken} label="Stop the run" danger />
+          <ActionButton to={`${runAt(run)}/stop`} token={context.formToken} label="Stop the run" danger />
         ) : (
           <p class="note">This dashboard is read-only: it was started without --actions.</p>
         )}
@@ -71,7 +71,7 @@ export function steerPages(app: App, context: Context & { observer: RunObserver 
   });
 
   /** The page of the run as it is after what was asked; where that takes longer it says so. */
-  async function shown(c: Request, run: string, asked: Asked): Promise<Response> {
+  async function shown(c: Request, run: string, asked: SteerRequest): Promise<Response> {
     const done = await untilDone(observer, run, asked, SHOWN_WITHIN_MS);
     return c.redirect(`${runAt(run)}${done ? '' : askedQuery(asked)}`, 303);
   }

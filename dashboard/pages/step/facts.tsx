@@ -5,7 +5,7 @@ import { total } from '../../../core/training/stage-policy.ts';
 import type { StoredStep } from '../../../store/training/step-facts.ts';
 import { shortNumber } from '../../../svg/charts.ts';
 import { stepAt } from '../../address.ts';
-import { Num, Success, amount, duration } from '../../parts/numbers.tsx';
+import { Num, Success, amountText, duration } from '../../parts/numbers.tsx';
 import { Text } from '../../parts/text.tsx';
 
 export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> = ({
@@ -29,7 +29,8 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
           <>
             <dt>rolled out</dt>
             <dd>
-              {amount(rollout.episodes, 'episode')}, {shortNumber(rollout.sampledTokens)} tokens, mean reward{' '}
+              {amountText(rollout.episodes, 'episode')}, {shortNumber(rollout.sampledTokens)} tokens, mean
+              reward{' '}
               <Num value={rollout.rewardCount === 0 ? null : rollout.rewardSum / rollout.rewardCount} />;{' '}
               {Object.entries(rollout.outcomes)
                 .filter(([, count]) => count > 0)
@@ -55,7 +56,7 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
             <dt>trained on</dt>
             <dd>
               {batch.sequences} sequences, {shortNumber(batch.maskedTokens)} of {shortNumber(batch.tokens)}{' '}
-              tokens; {amount(batch.degenerateGroups, 'group')} without contrast
+              tokens; {amountText(batch.degenerateGroups, 'group')} without contrast
             </dd>
           </>
         )}

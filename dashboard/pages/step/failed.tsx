@@ -8,7 +8,7 @@ import { Text } from '../../parts/text.tsx';
 const MOST_LISTED = 200;
 
 /** Tasks of which no sample has succeeded, and what else came to nothing. */
-export const Failed: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows }) => {
+export const FailedEpisodes: FC<{ run: string; rows: readonly EpisodeRow[] }> = ({ run, rows }) => {
   const tasks = new Map<string, EpisodeRow[]>();
   for (const row of rows) {
     const some = tasks.get(taskOf(row));

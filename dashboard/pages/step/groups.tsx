@@ -9,7 +9,7 @@ import { Pages } from '../../parts/pages.tsx';
 import { Text } from '../../parts/text.tsx';
 import { Scroll } from '../../parts/scroll.tsx';
 import type { Paged } from './paged.ts';
-import { shownOf } from './paged.ts';
+import { shownRows } from './paged.ts';
 
 /** Rewards of a row. */
 const MOST_CHIPS = 64;
@@ -25,7 +25,7 @@ export const Groups: FC<{
     (a, b) => (b.deviation ?? -1) - (a.deviation ?? -1),
   );
   if (groups.length === 0) return <p>No episode of this step is stored.</p>;
-  const shown = shownOf(paged, groups);
+  const shown = shownRows(paged, groups);
   const silent = groups.filter(({ deviation }) => deviation === null || deviation === 0);
   return (
     <>

@@ -1,7 +1,7 @@
-import { rowsOf } from '../../parts/pages.tsx';
+import { rowsOfPage } from '../../parts/pages.tsx';
 
 /** Rows of a table, and groups that are read where a page reads no more. */
-export const ROWS = 100;
+export const STEP_ROWS = 100;
 
 /** The page of a table that is shown. */
 export interface Paged {
@@ -13,10 +13,10 @@ export interface Paged {
 }
 
 /** What of a table's rows is shown: all that were read, where only a page was. */
-export const shownOf = <T>(
+export const shownRows = <T>(
   { page, stored }: Paged,
   all: readonly T[],
 ): { rows: readonly T[]; last: number } =>
   stored === null
-    ? { rows: rowsOf(all, page, ROWS), last: Math.ceil(all.length / ROWS) }
-    : { rows: all, last: Math.ceil(stored / ROWS) };
+    ? { rows: rowsOfPage(all, page, STEP_ROWS), last: Math.ceil(all.length / STEP_ROWS) }
+    : { rows: all, last: Math.ceil(stored / STEP_ROWS) };

@@ -3,7 +3,7 @@ import type { TruncatedRule } from '../../../core/episode/outcome.ts';
 import type { EpisodeRow } from '../../../runs/episodes/episode-rows.ts';
 import { histogram, shortNumber } from '../../../svg/charts.ts';
 import { Figure } from '../../parts/chart.tsx';
-import { amount } from '../../parts/numbers.tsx';
+import { amountText } from '../../parts/numbers.tsx';
 
 export const Rewards: FC<{ rows: readonly EpisodeRow[]; truncated: TruncatedRule }> = ({
   rows,
@@ -19,7 +19,7 @@ export const Rewards: FC<{ rows: readonly EpisodeRow[]; truncated: TruncatedRule
   const cut = rows.filter(({ reward, outcome }) => reward !== null && outcome === 'truncated').length;
   const masked =
     truncated === 'mask' && cut > 0 ? `; ${cut} of them were cut off, and are not trained on` : '';
-  const label = `Rewards of ${amount(rewards.length, 'episode')}: from ${shortNumber(low)} to ${shortNumber(high)}, mean ${shortNumber(mean)}${masked}`;
+  const label = `Rewards of ${amountText(rewards.length, 'episode')}: from ${shortNumber(low)} to ${shortNumber(high)}, mean ${shortNumber(mean)}${masked}`;
   return (
     <div class="figures">
       <Figure heading="Rewards" svg={histogram({ label, values: rewards })}>

@@ -7,15 +7,15 @@ import { Pages } from '../../parts/pages.tsx';
 import { Text } from '../../parts/text.tsx';
 import { Scroll } from '../../parts/scroll.tsx';
 import type { Paged } from './paged.ts';
-import { shownOf } from './paged.ts';
+import { shownRows } from './paged.ts';
 
 /** One sample of each task. */
 export const isEvaluation = (rows: readonly EpisodeRow[]): boolean =>
   rows.length > 0 && new Set(rows.map(taskOf)).size === rows.length;
 
-export const Tasks: FC<{ paged: Paged; rows: readonly EpisodeRow[] }> = ({ paged, rows }) => {
+export const StepTasks: FC<{ paged: Paged; rows: readonly EpisodeRow[] }> = ({ paged, rows }) => {
   const { run } = paged;
-  const shown = shownOf(paged, rows);
+  const shown = shownRows(paged, rows);
   return (
     <>
       <h2>Tasks</h2>

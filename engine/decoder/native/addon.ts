@@ -7,20 +7,20 @@ import type { Draws } from '../draws.ts';
 import { sourcesDigest } from './sources.ts';
 
 /** A session, or a block's binding to one; freed with the object, a session earlier by `close`. */
-export type Session = object;
-export type Binding = object;
+export type DecoderSession = object;
+export type DecoderBinding = object;
 
 /** What session.cc exports. Calls are synchronous, and throw what onnxruntime says. */
 export interface NativeAddon {
   /** What `sourcesDigest` said of the files that it was built from. */
   sources?: string;
   /** The session shares with `sibling`, a session of the same weights, what the library keeps of them. */
-  open(library: string, model: OpenRequest, sibling?: Session): Session;
-  close(session: Session): void;
-  prefill(session: Session, tokens: Int32Array, logits: Float32Array, rows: Float32Array): void;
-  bind(session: Session, block: BindRequest): Binding;
-  step(binding: Binding, draws: Draws): void;
-  feed(session: Session, piece: FeedRequest, draws: Draws): void;
+  open(library: string, model: OpenRequest, sibling?: DecoderSession): DecoderSession;
+  close(session: DecoderSession): void;
+  prefill(session: DecoderSession, tokens: Int32Array, logits: Float32Array, rows: Float32Array): void;
+  bind(session: DecoderSession, block: BindRequest): DecoderBinding;
+  step(binding: DecoderBinding, draws: Draws): void;
+  feed(session: DecoderSession, piece: FeedRequest, draws: Draws): void;
   /** One row; `out` gets token, margin, total, and how many ids `kept` got. */
   draw(
     logits: Float32Array,

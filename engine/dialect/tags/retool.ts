@@ -21,11 +21,11 @@ export const retool: TagConventions = {
     return (fenced?.[1] ?? content).replace(/^\s*\n/u, '').trimEnd();
   },
   writeAnswer: (answer) => (isBalanced(answer) ? `\\boxed{${answer}}` : answer),
-  readAnswer: (content) => (lastBoxed(content) ?? content).trim(),
+  readAnswer: (content) => (retoolAnswer(content) ?? content).trim(),
 };
 
 /** What the last `\boxed{…}` of a text holds, braces inside it paired but for escaped ones; undefined where there is none or it is open. */
-export function lastBoxed(text: string): string | undefined {
+export function retoolAnswer(text: string): string | undefined {
   const start = text.lastIndexOf('\\boxed{');
   if (start < 0) return undefined;
   const from = start + '\\boxed{'.length;

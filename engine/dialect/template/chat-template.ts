@@ -1,7 +1,7 @@
 import { Environment, Template } from '@huggingface/jinja';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
-import { inTime } from '../../in-time.ts';
+import { interruptedAfter } from '../../in-time.ts';
 import type { ChatMessage, ToolDescription } from '../contract.ts';
 import { markPrints, MOST_ITEMS, PythonInterpreter } from './python-interpreter.ts';
 import { strftime } from './strftime.ts';
@@ -56,7 +56,7 @@ export class ChatTemplate {
 
   /**
    * Throws GradusError('policy', 'chat-template') with the template's own words where it refuses the conversation, and
-   * where it does not come to an end (`inTime`).
+   * where it does not come to an end (`interruptedAfter`).
    */
   render({ messages, tools = [], addGenerationPrompt, variables = {} }: Rendering): string {
     const scope = new Environment();
@@ -87,7 +87,7 @@ export class ChatTemplate {
     };
     for (const [name, value] of Object.entries(globals)) scope.set(name, value);
     try {
-      return inTime(() => new PythonInterpreter(scope).run(this.program).value as string);
+      return interruptedAfter(() => new PythonInterpreter(scope).run(this.program).value as string);
     } catch (cause) {
       throw refused(`does not render the conversation: ${messageOf(cause)}`, cause);
     }

@@ -1,15 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Tensor } from '@tensorflow/tfjs';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import type { SamplingMask } from '../contract.ts';
 import type { Program } from '../programs/program.ts';
-import { gather, gatherSamplingMask, scatter, type Rows } from './row-packing.ts';
+import { gather, gatherSamplingMask, scatter, type PackedRows } from './row-packing.ts';
 import type { Runner } from '../tensorflow/runner.ts';
 
 /** Programs over the micro-batches of a packed batch, one after another. */
 export interface MicroBatches {
   /** What a program says of each token [total], its one output; 0 where nothing is packed. */
-  perToken(program: Program, weights: Tensor[], packed: Rows[]): Promise<Float32Array>;
+  perToken(program: Program, weights: Tensor[], packed: PackedRows[]): Promise<Float32Array>;
   /**
    * Loss and gradient of one update by a program that reads `mask` and `inputs`, [total] each. After the loss it gives one
    * number for each token, then `measures` more that are summed, then the gradients.
@@ -17,7 +17,7 @@ export interface MicroBatches {
   gradient(
     program: Program,
     weights: Tensor[],
-    packed: Rows[],
+    packed: PackedRows[],
     mask: Float32Array,
     inputs: Float32Array[],
     measures: number,
@@ -39,7 +39,7 @@ interface UpdateGradient {
  * `kept`, with the size of its largest set, goes to all programs. `advance` hears of every micro-batch. Between  two of them the event loop turns, for kernels are synchronous.
  */
 export function createMicroBatches(
-  backend: Backend,
+  backend: TensorflowBackend,
   runner: Runner,
   total: number,
   kept: { sets: SamplingMask; most: number } | undefined,
@@ -47,7 +47,7 @@ export function createMicroBatches(
 ): MicroBatches {
   const { tf } = backend;
 
-  async function* run(program: Program, weights: Tensor[], packed: Rows[], perToken: Float32Array[]) {
+  async function* run(program: Program, weights: Tensor[], packed: PackedRows[], perToken: Float32Array[]) {
     for (const rows of packed) {
       const own = [
         tf.tensor1d(rows.tokens, 'int32'),

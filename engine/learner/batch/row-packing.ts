@@ -1,5 +1,5 @@
 import type { ModelConfig } from '../../../core/model/config.ts';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import type { ComputeSettings, SamplingMask, ScoredBatch } from '../contract.ts';
 import { FirstFit } from './first-fit.ts';
 
@@ -9,7 +9,7 @@ import { FirstFit } from './first-fit.ts';
  */
 
 /** Where everything of one micro-batch came from. Arrays are [rows · length]. */
-export interface Rows {
+export interface PackedRows {
   rows: number;
   length: number;
   tokens: Int32Array;
@@ -38,12 +38,12 @@ export function rowLength(offsets: Int32Array, sequences: readonly number[]): nu
 
 /** Lays some of `all` these sequences into micro-batches, whose rows take each of them. */
 export function packing(
-  { threads }: Pick<Backend, 'threads'>,
+  { threads }: Pick<TensorflowBackend, 'threads'>,
   { vocabSize }: Pick<ModelConfig, 'vocabSize'>,
   { microBatchTokens }: Pick<ComputeSettings, 'microBatchTokens'>,
   { tokens, offsets }: Pick<ScoredBatch, 'tokens' | 'offsets'>,
   all: readonly number[],
-): (chosen: readonly number[]) => Rows[] {
+): (chosen: readonly number[]) => PackedRows[] {
   const length = rowLength(offsets, all);
   // A row for each core at the least, unless somebody has said how much memory there is.
   const positions = microBatchTokens || Math.max(positionsFor(vocabSize), threads * length);
@@ -62,7 +62,7 @@ export function packRows(
   length: number,
   positions: number,
   parts = 1,
-): Rows[] {
+): PackedRows[] {
   const byLength = sequences
     .filter((sequence) => positionsOf(offsets, sequence) > 0)
     .toSorted((a, b) => positionsOf(offsets, b) - positionsOf(offsets, a));
@@ -73,7 +73,7 @@ export function packRows(
   const unit = most < parts ? 1 : parts;
   const full = Math.floor(most / unit) * unit;
   const sizes = [1, 2, 4, 16].map((part) => Math.ceil(full / part / unit) * unit);
-  const batches: Rows[] = [];
+  const batches: PackedRows[] = [];
   for (let at = 0; at < contents.length;) {
     const left = contents.length - at;
     const count = sizes.find((size) => left >= 0.75 * size) ?? sizes.at(-1)!;
@@ -89,9 +89,9 @@ function fillRows(
   contents: number[][],
   rows: number,
   length: number,
-): Rows {
+): PackedRows {
   const size = rows * length;
-  const filled: Rows = {
+  const filled: PackedRows = {
     rows,
     length,
     tokens: new Int32Array(size),
@@ -116,7 +116,7 @@ function fillRows(
 }
 
 /** Per-token values [total] of the batch at the rows' positions; 0 where nothing counts. */
-export function gather(values: Float32Array, rows: Rows): Float32Array {
+export function gather(values: Float32Array, rows: PackedRows): Float32Array {
   return Float32Array.from(rows.sources, (source) => (source < 0 ? 0 : values[source]!));
 }
 
@@ -124,7 +124,11 @@ export function gather(values: Float32Array, rows: Rows): Float32Array {
  * The sets that the rows' targets were sampled among, [rows · length, most]: a set of fewer repeats its first id, and
  * all are −1 where nothing was cut.
  */
-export function gatherSamplingMask({ ids, offsets }: SamplingMask, rows: Rows, most: number): Int32Array {
+export function gatherSamplingMask(
+  { ids, offsets }: SamplingMask,
+  rows: PackedRows,
+  most: number,
+): Int32Array {
   const gathered = new Int32Array(rows.sources.length * most).fill(-1);
   rows.sources.forEach((source, position) => {
     if (source < 0) return;
@@ -137,7 +141,7 @@ export function gatherSamplingMask({ ids, offsets }: SamplingMask, rows: Rows, m
 }
 
 /** The way back: values at the rows' positions into an array [total] of the batch. */
-export function scatter(values: Float32Array, rows: Rows, into: Float32Array): void {
+export function scatter(values: Float32Array, rows: PackedRows, into: Float32Array): void {
   rows.sources.forEach((source, position) => {
     if (source >= 0) into[source] = values[position]!;
   });

@@ -10,7 +10,7 @@ import { tokenWeights } from './token-weights.ts';
  * −w · sg(min(r, 1 + high)) · A · log p, r = exp(log p − old), sg: no gradient flows. Without a lower bound, as they ran
  * it. In the first and only update of a step r is 1.
  */
-export const cispo = (settings: CispoObjective): TokenLoss => ({
+export const cispoLoss = (settings: CispoObjective): TokenLoss => ({
   kind: 'token',
   key: JSON.stringify(settings),
   from: { temperature: settings.temperature, topK: settings.topK },

@@ -13,7 +13,7 @@ import { tokenWeights } from './token-weights.ts';
  * trajectories were sampled. Several teachers are one: p = Σ weight · p_teacher, the weights summing to 1; a sequence with
  * a `teacher` has that one alone.
  */
-export const distill = (settings: DistillObjective): DistributionLoss => ({
+export const distillationLoss = (settings: DistillObjective): DistributionLoss => ({
   kind: 'distribution',
   key: JSON.stringify(settings),
   from: { temperature: settings.temperature, topK: 0 },

@@ -12,7 +12,7 @@ import { logSigmoid, sigmoid } from './sigmoid.ts';
  * with noisy preferences", eq. 3). `ipo`: the mean of (Δ − 1 / (2 β))² (Azar et al. 2023, arXiv 2310.12036, eq. 17).
  * Sequences without a pair teach nothing.
  */
-export const dpo = (settings: DpoObjective): CoupledLoss => ({
+export const dpoLoss = (settings: DpoObjective): CoupledLoss => ({
   kind: 'coupled',
   from: { temperature: settings.temperature, topK: settings.topK },
   ofSamples: false,

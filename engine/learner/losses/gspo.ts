@@ -9,7 +9,7 @@ import { countedTokens } from './counted-tokens.ts';
  * s = exp(mean over its tokens of log p − old). Where advantages differ within a sequence it is GSPO-token (eq. 13), of
  * which the former is the case of equal ones: mean over tokens, each with the slope of its own log-prob.
  */
-export const gspo = (settings: GspoObjective): CoupledLoss => ({
+export const gspoLoss = (settings: GspoObjective): CoupledLoss => ({
   kind: 'coupled',
   from: { temperature: settings.temperature, topK: settings.topK },
   ofSamples: true,

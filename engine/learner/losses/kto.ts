@@ -11,7 +11,7 @@ import { sigmoid } from './sigmoid.ts';
  * of r over the update's sequences of label 0, completions put after other prompts, and 0 where that is below or where
  * there are none.
  */
-export const kto = (settings: KtoObjective): CoupledLoss => ({
+export const ktoLoss = (settings: KtoObjective): CoupledLoss => ({
   kind: 'coupled',
   from: { temperature: settings.temperature, topK: settings.topK },
   ofSamples: false,

@@ -2,7 +2,7 @@ import type { OfSamples } from '../../../core/algorithms/objective.ts';
 import type { TokenLoss } from './loss.ts';
 
 /** Σ w · log p with the weights that are given: what stands for a coupled loss in the program of its gradient. */
-export const linear = (
+export const linearLoss = (
   from: OfSamples,
 ): Pick<TokenLoss, 'key' | 'from' | 'reads' | 'entropyBonus' | 'compute'> => ({
   key: JSON.stringify(['linear', from]),

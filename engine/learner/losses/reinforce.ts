@@ -10,7 +10,7 @@ import { tokenWeights } from './token-weights.ts';
  * exp(log p − samplerLogprobs), corrects for samples of other weights than those that learn (truncated importance sampling,
  * Ionides 2008; as in V-trace, Espeholt et al. 2018); without it several updates on one batch are biased.
  */
-export const reinforce = (settings: ReinforceObjective): TokenLoss => ({
+export const reinforceLoss = (settings: ReinforceObjective): TokenLoss => ({
   kind: 'token',
   key: JSON.stringify(settings),
   from: { temperature: settings.temperature, topK: settings.topK },

@@ -5,7 +5,7 @@ import type { Tf } from '../tensorflow/backend.ts';
 const LEAST = 32;
 
 /** B rows of T positions, H = G · K query heads over K key-value heads, of D numbers each. */
-export interface Heads {
+interface Heads {
   rows: number;
   heads: number;
   keyHeads: number;

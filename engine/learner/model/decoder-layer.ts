@@ -1,7 +1,7 @@
 import type { Rank, Tensor, Tensor1D, Tensor2D, Tensor4D } from '@tensorflow/tfjs';
 import { adapterName } from '../../lora/adapter-shapes.ts';
 import type { LinearWithBias, ModelConfig } from '../../../core/model/config.ts';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import { attention } from './attention.ts';
 import { addBias, linear } from './linear.ts';
 import { rmsNorm } from './rms-norm.ts';
@@ -23,7 +23,7 @@ export type LayerInputs = [
  * by PEFT's; the product of the latter counts for `loraScale`, and where there is one the weights are frozen.
  */
 export function decoderLayer(
-  backend: Backend,
+  backend: TensorflowBackend,
   config: ModelConfig,
   layer: number,
   parameters: ReadonlyMap<string, Tensor>,

@@ -1,6 +1,6 @@
 import type { Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import type { ModelConfig } from '../../../core/model/config.ts';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import { checkpointed } from '../tensorflow/checkpointed.ts';
 import { attentionMask } from './attention.ts';
 import { decoderLayer, type LayerInputs } from './decoder-layer.ts';
@@ -8,7 +8,7 @@ import { embed } from './embedding.ts';
 import { rmsNorm } from './rms-norm.ts';
 import { ropeTables } from './rope.ts';
 
-export interface DecoderOptions {
+export interface DecoderModelOptions {
   /** Logits are divided by it. */
   temperature: number;
   /** Compute each layer's activations again in the backward pass. */
@@ -26,12 +26,12 @@ export interface DecoderOptions {
  * (Su et al. 2021, eq. 16).
  */
 export function decoderHidden(
-  backend: Backend,
+  backend: TensorflowBackend,
   config: ModelConfig,
   parameters: ReadonlyMap<string, Tensor>,
   tokens: Tensor1D,
   segments: Tensor2D,
-  { temperature, gradientCheckpointing, loraScale }: DecoderOptions,
+  { temperature, gradientCheckpointing, loraScale }: DecoderModelOptions,
 ): { hidden: Tensor2D; head: Tensor2D } {
   const { tf } = backend;
   const length = segments.shape[1];

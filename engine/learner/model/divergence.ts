@@ -1,7 +1,7 @@
 import type { Rank, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import type { Divergence } from '../../../core/algorithms/objective.ts';
 import { MASKED } from '../../token-mask.ts';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import { customGradient } from '../tensorflow/custom-gradient.ts';
 import { product } from './linear.ts';
 import { oneHot } from './one-hot.ts';
@@ -26,7 +26,7 @@ interface Student {
  * is let go of as soon as it has been read, for with a large vocabulary each such matrix is half a gigabyte.
  */
 export function divergenceFrom(
-  backend: Backend,
+  backend: TensorflowBackend,
   teacher: Tensor2D,
   { hidden, head, mask, frozen }: Student,
   targets: Tensor1D,
@@ -72,7 +72,7 @@ export function divergenceFrom(
 
 /** D [N], and dD / dz [N, V]. What has no probability is finite in its logarithm, so that 0 · log 0 is 0. */
 function valueAndSlope(
-  { tf }: Backend,
+  { tf }: TensorflowBackend,
   { q, logq }: { q: Tensor2D; logq: Tensor2D },
   logp: Tensor2D,
   divergence: Divergence,
@@ -110,7 +110,7 @@ function valueAndSlope(
  * One teacher alone has all of it.
  */
 export function mixtureOf(
-  { tf }: Backend,
+  { tf }: TensorflowBackend,
   teachers: readonly { logprobs: Tensor2D; share: Tensor1D }[],
 ): Tensor2D {
   if (teachers.length === 1) return teachers[0]!.logprobs;

@@ -1,10 +1,15 @@
 import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import { customGradient } from '../tensorflow/custom-gradient.ts';
 import { oneHot } from './one-hot.ts';
 
 /** Rows of `table` [V, d] at `tokens` [N], int32: [N, d]. A `frozen` table has no gradient. */
-export function embed(backend: Backend, table: Tensor2D, tokens: Tensor1D, frozen = false): Tensor2D {
+export function embed(
+  backend: TensorflowBackend,
+  table: Tensor2D,
+  tokens: Tensor1D,
+  frozen = false,
+): Tensor2D {
   const { tf, native } = backend;
   if (frozen) return tf.gather(table, tokens);
   const [vocabulary] = table.shape;

@@ -1,10 +1,10 @@
 import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
-import type { Backend, Tf } from '../tensorflow/backend.ts';
+import type { TensorflowBackend, Tf } from '../tensorflow/backend.ts';
 import { customGradient } from '../tensorflow/custom-gradient.ts';
 
 /** a b, either transposed first. An `exact` product is float32 throughout whatever the precision. */
 export const product = (
-  { tf, native }: Backend,
+  { tf, native }: TensorflowBackend,
   a: Tensor2D,
   b: Tensor2D,
   transposeA: boolean,
@@ -16,7 +16,7 @@ export const product = (
     : tf.matMul<Tensor2D>(a, b, transposeA, transposeB);
 
 /** x [N, in] by a weight [out, in]: y = x Wᵀ, [N, out]. A `frozen` weight has no gradient, which is as large as itself. */
-export function linear(backend: Backend, x: Tensor2D, weight: Tensor2D, frozen = false): Tensor2D {
+export function linear(backend: TensorflowBackend, x: Tensor2D, weight: Tensor2D, frozen = false): Tensor2D {
   if (frozen) {
     return customGradient<[Tensor2D], [], Tensor2D>(
       backend.tf,

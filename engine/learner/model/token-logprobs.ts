@@ -1,5 +1,5 @@
 import type { Rank, Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import { MASKED } from '../../token-mask.ts';
 import { customGradient } from '../tensorflow/custom-gradient.ts';
 import { product } from './linear.ts';
@@ -23,7 +23,7 @@ interface HeadOptions {
  * (see `tokenMask`), and of each row only the ids `kept` [N, K] count, all of them where the first one is negative.
  */
 export function tokenLogprobs(
-  backend: Backend,
+  backend: TensorflowBackend,
   hidden: Tensor2D,
   head: Tensor2D,
   targets: Tensor1D,
@@ -77,7 +77,7 @@ const LEAST = 1e-37;
  * kept for it is one [N, V], as without.
  */
 function withEntropyGradient(
-  backend: Backend,
+  backend: TensorflowBackend,
   logitsOf: (hidden: Tensor2D, head: Tensor2D) => Tensor2D,
   hidden: Tensor2D,
   head: Tensor2D,
@@ -126,7 +126,7 @@ function withEntropyGradient(
  * [N, V], 0 where an id is kept and `MASKED` elsewhere. Ids may repeat: what is summed are whole numbers, which have
  * the same sum in any order.
  */
-function cutMask({ tf }: Backend, kept: Tensor2D, vocabSize: number): Tensor2D {
+function cutMask({ tf }: TensorflowBackend, kept: Tensor2D, vocabSize: number): Tensor2D {
   const [rows, most] = kept.shape;
   const row = tf.tile(tf.reshape(tf.range(0, rows, 1, 'int32'), [rows, 1]), [1, most]);
   const id = tf.maximum(kept, tf.scalar(0, 'int32'));
@@ -138,7 +138,7 @@ function cutMask({ tf }: Backend, kept: Tensor2D, vocabSize: number): Tensor2D {
 }
 
 /** L [N] and softmax − onehot [N, V]. On a GPU the fused kernel is not repeatable, so plain ops do it there. */
-function crossEntropy(backend: Backend, logits: Tensor2D, targets: Tensor1D) {
+function crossEntropy(backend: TensorflowBackend, logits: Tensor2D, targets: Tensor1D) {
   const { tf, native, gpu } = backend;
   if (native && !gpu) return native.crossEntropy(logits, targets);
   const shifted = tf.sub(logits, tf.max(logits, -1, true));

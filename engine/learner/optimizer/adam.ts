@@ -1,5 +1,5 @@
 import type { Tensor } from '@tensorflow/tfjs';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import type { OptimizerSettings } from '../contract.ts';
 import { NativeAdam } from './native-adam.ts';
 import { PlainAdam } from './plain-adam.ts';
@@ -18,7 +18,12 @@ export interface Adam {
 }
 
 /** Takes ownership of the tensors. */
-export function createAdam(backend: Backend, weights: Tensor[], first: Tensor[], second: Tensor[]): Adam {
+export function createAdam(
+  backend: TensorflowBackend,
+  weights: Tensor[],
+  first: Tensor[],
+  second: Tensor[],
+): Adam {
   return backend.native
     ? new NativeAdam(backend.tf, backend.native, weights, first, second)
     : new PlainAdam(backend.tf, weights, first, second);

@@ -1,12 +1,12 @@
 import type { Tensor } from '@tensorflow/tfjs';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import type { Program } from '../programs/program.ts';
 
 /**
  * In: the gradients. Out: their global L2 norm [], then the gradients scaled so that their norm is `largest` at most
  * (Pascanu et al. 2013, algorithm 1); with `largest` 0 the norm alone. A program, so that the cores share the gradients.
  */
-export function clipProgram({ tf, native }: Backend, largest: number): Program {
+export function clipProgram({ tf, native }: TensorflowBackend, largest: number): Program {
   return {
     key: JSON.stringify(['clip', largest]),
     precision: 'float32',

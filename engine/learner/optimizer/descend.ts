@@ -1,6 +1,6 @@
 import type { Tensor } from '@tensorflow/tfjs';
 import { GradusError } from '../../../core/errors.ts';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import type { OptimizerSettings } from '../contract.ts';
 import { dispose } from '../batch/micro-batches.ts';
 import type { Runner } from '../tensorflow/runner.ts';
@@ -23,7 +23,7 @@ export interface Descent {
  * where loss or norm is not finite, with the weights as they were.
  */
 export async function descend(
-  backend: Backend,
+  backend: TensorflowBackend,
   runner: Runner,
   adam: Adam,
   { gradients, loss, settings, before, name }: Descent,
@@ -48,7 +48,7 @@ export async function descend(
   return norm;
 }
 
-async function clip(backend: Backend, runner: Runner, given: Tensor[], largest: number) {
+async function clip(backend: TensorflowBackend, runner: Runner, given: Tensor[], largest: number) {
   const compute = await runner.prepare(clipProgram(backend, largest), given);
   const [norm, ...scaled] = backend.tf.tidy(() => compute(given));
   const [value] = norm!.dataSync();

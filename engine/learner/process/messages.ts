@@ -6,7 +6,7 @@ import type {
   ComputeSettings,
   Learner,
   ScoredBatch,
-  ScoreRequest,
+  ScoreQuery,
   Teacher,
   TrainBatch,
   TrainMetrics,
@@ -43,7 +43,7 @@ export interface ScoringRequest extends Request {
   /** A state that is held, or a model whose weights may be. */
   model: Sent<ScoredModel> | (Omit<ScoredModel, 'weights'> & { weights: Sent<Weights> });
   batch: ScoredBatch;
-  what: ScoreRequest;
+  what: ScoreQuery;
   compute: ComputeSettings | undefined;
 }
 
@@ -57,7 +57,7 @@ export type FromLearner =
   | { kind: 'progress'; done: number; total: number }
   /** A `SentState` lies in the file. */
   | { kind: 'done'; state: Written; metrics: TrainMetrics }
-  /** `Scores` lie in the file. */
+  /** `LearnerScores` lie in the file. */
   | { kind: 'scored'; scores: Written }
   | { kind: 'failed'; error: SentError };
 

@@ -1,6 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { GradusError } from '../../../core/errors.ts';
-import type { Learner, Scores } from '../contract.ts';
+import type { Learner, LearnerScores } from '../contract.ts';
 import type { LocalLearnerOptions } from '../local-learner.ts';
 import { OWN_LOADER, ownModule } from '../../own-module.ts';
 import { fromSentError } from './messages.ts';
@@ -196,7 +196,7 @@ class Connection {
     });
     if (answer.kind !== 'scored')
       throw new Error(`the learner process answered "${answer.kind}" to a scoring`);
-    const scores = (await this.moved(readValue(this.file, answer.scores))) as Scores;
+    const scores = (await this.moved(readValue(this.file, answer.scores))) as LearnerScores;
     this.held = held;
     return scores;
   }

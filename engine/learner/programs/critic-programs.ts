@@ -1,18 +1,18 @@
 import type { Scalar, Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import { criticShapes } from '../critic.ts';
 import { valueLoss } from '../losses/value.ts';
 import { decoderHidden } from '../model/decoder.ts';
-import { partsOf, type ComputedModel, type Part, type Program } from './program.ts';
+import { rowsByCore, type ComputedModel, type RowsOfCore, type Program } from './program.ts';
 
 /** In: the critic's parameters, tokens [N], targets [N], segments [B, T]. Out: V [N] of the state before each target. */
-export function valueProgram(backend: Backend, { config, compute }: ComputedModel): Program {
+export function valueProgram(backend: TensorflowBackend, { config, compute }: ComputedModel): Program {
   return {
     key: JSON.stringify(['values', config, compute.precision]),
     precision: compute.precision,
     compute: (inputs) => {
       const count = criticShapes(config).length;
-      const parts = partsOf(backend, inputs.slice(count), 0);
+      const parts = rowsByCore(backend, inputs.slice(count), 0);
       return [valuesOf(backend, { config, compute }, inputs.slice(0, count), parts)];
     },
   };
@@ -22,7 +22,11 @@ export function valueProgram(backend: Backend, { config, compute }: ComputedMode
  * In: as above, then mask [N], weights [N], returns [N] and with a clip the values before the step [N], 0 where the mask
  * is. Out: loss [], then V and what a clip bound, [N] each, then the gradient of the loss for every parameter.
  */
-export function criticProgram(backend: Backend, { config, compute }: ComputedModel, clip: number): Program {
+export function criticProgram(
+  backend: TensorflowBackend,
+  { config, compute }: ComputedModel,
+  clip: number,
+): Program {
   const { tf } = backend;
   const { precision, gradientCheckpointing } = compute;
   const count = criticShapes(config).length;
@@ -31,7 +35,7 @@ export function criticProgram(backend: Backend, { config, compute }: ComputedMod
     precision,
     compute: (inputs) => {
       const [mask, weights, returns, values] = inputs.slice(count + 3) as Tensor1D[];
-      const parts = partsOf(backend, inputs.slice(count), 0);
+      const parts = rowsByCore(backend, inputs.slice(count), 0);
       let measured: Tensor[] = [];
       const loss = (...parameters: Tensor[]): Scalar => {
         const everywhere = valuesOf(backend, { config, compute }, parameters, parts);
@@ -48,10 +52,10 @@ export function criticProgram(backend: Backend, { config, compute }: ComputedMod
 
 /** V [N], in float32 whatever the precision of the products before it. */
 function valuesOf(
-  backend: Backend,
+  backend: TensorflowBackend,
   { config, compute }: ComputedModel,
   inputs: Tensor[],
-  parts: readonly Part[],
+  parts: readonly RowsOfCore[],
 ): Tensor1D {
   const { tf } = backend;
   const parameters = new Map(criticShapes(config).map(([name], i) => [name, inputs[i]!]));

@@ -2,12 +2,12 @@ import type { Scalar, Tensor, Tensor1D } from '@tensorflow/tfjs';
 import { loraScale, parameterShapes } from '../../lora/adapter-shapes.ts';
 import { weightShapes, type ModelConfig } from '../../../core/model/config.ts';
 import { tokenMask } from '../../token-mask.ts';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import type { DistributionLoss } from '../losses/loss.ts';
 import { decoderHidden } from '../model/decoder.ts';
 import { divergenceFrom, mixtureOf } from '../model/divergence.ts';
 import { product } from '../model/linear.ts';
-import { partsOf, type ComputedModel, type Part, type Program } from './program.ts';
+import { rowsByCore, type ComputedModel, type RowsOfCore, type Program } from './program.ts';
 
 /**
  * In: frozen and trained parameters of the student, those of each teacher, tokens [N], targets [N], segments [B, T], mask
@@ -15,7 +15,7 @@ import { partsOf, type ComputedModel, type Part, type Program } from './program.
  * and zeros, [N] each, then the gradient of the loss for every trained parameter.
  */
 export function distillationProgram(
-  backend: Backend,
+  backend: TensorflowBackend,
   model: ComputedModel,
   teachers: readonly ModelConfig[],
   minimized: DistributionLoss,
@@ -41,10 +41,10 @@ export function distillationProgram(
     precision: compute.precision,
     compute: (inputs) => {
       const [mask, weights, ...shares] = inputs.slice(all + 3) as [Tensor1D, Tensor1D, ...Tensor1D[]];
-      const parts = partsOf(backend, inputs.slice(all), 0);
+      const parts = rowsByCore(backend, inputs.slice(all), 0);
       const sharesOf = shares.map((share) => tf.split<Tensor1D>(share, parts.length));
       // What has no gradient is computed before any is taken: nothing of it is kept.
-      const logprobsOf = (teacher: ModelConfig, named: ReadonlyMap<string, Tensor>, part: Part) =>
+      const logprobsOf = (teacher: ModelConfig, named: ReadonlyMap<string, Tensor>, part: RowsOfCore) =>
         tf.tidy(() => {
           const { hidden, head } = hiddenOf(backend, { config: teacher, compute }, named, part, temperature);
           const logits = product(backend, hidden, head, false, true, true);
@@ -91,10 +91,10 @@ export function distillationProgram(
 }
 
 const hiddenOf = (
-  backend: Backend,
+  backend: TensorflowBackend,
   { config, lora, compute }: ComputedModel,
   parameters: ReadonlyMap<string, Tensor>,
-  { tokens, segments }: Part,
+  { tokens, segments }: RowsOfCore,
   temperature: number,
 ) =>
   decoderHidden(backend, config, parameters, tokens, segments, {

@@ -6,15 +6,15 @@ import { DEFAULT_COMPUTE } from '../contract.ts';
 import type { TokenLoss } from '../losses/loss.ts';
 import { decoderHidden } from '../model/decoder.ts';
 import { tokenLogprobs } from '../model/token-logprobs.ts';
-import type { Backend } from '../tensorflow/backend.ts';
-import { partsOf } from './program.ts';
-import type { Part, PolicyModel, Program } from './program.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
+import { rowsByCore } from './program.ts';
+import type { RowsOfCore, PolicyModel, Program } from './program.ts';
 
 /**
  * In: frozen and trained parameters, tokens [N], targets [N], segments [B, T], and with top-k the ids that each target
  * was sampled among [N, topK], all −1 where nothing was cut. Out: log-probs [N].
  */
-export function logprobProgram(backend: Backend, model: PolicyModel, from: OfSamples): Program {
+export function logprobProgram(backend: TensorflowBackend, model: PolicyModel, from: OfSamples): Program {
   const { config, lora, compute = DEFAULT_COMPUTE } = model;
   return {
     key: JSON.stringify(['logprobs', config, lora, compute.precision, from]),
@@ -22,7 +22,7 @@ export function logprobProgram(backend: Backend, model: PolicyModel, from: OfSam
     compute: (inputs) => {
       const { frozen, trained } = parameterShapes(model);
       const count = frozen.length + trained.length;
-      const parts = partsOf(backend, inputs.slice(count), from.topK);
+      const parts = rowsByCore(backend, inputs.slice(count), from.topK);
       const { logprobs, entropy } = forward(backend, model, inputs.slice(0, count), parts, from.temperature);
       entropy.dispose();
       return [logprobs];
@@ -35,7 +35,7 @@ export function logprobProgram(backend: Backend, model: PolicyModel, from: OfSam
  * k3 and clipped, [N] each, then the gradient of the loss for every trained parameter.
  */
 export function trainingProgram(
-  backend: Backend,
+  backend: TensorflowBackend,
   model: PolicyModel,
   minimized: Pick<TokenLoss, 'key' | 'from' | 'reads' | 'entropyBonus' | 'compute'>,
   single: boolean,
@@ -59,7 +59,7 @@ export function trainingProgram(
         ...Tensor1D[],
       ];
       const given = Object.fromEntries(names.map((name, i) => [name, rest[i]!]));
-      const parts = partsOf(backend, inputs.slice(count), topK);
+      const parts = rowsByCore(backend, inputs.slice(count), topK);
       let metrics: Tensor[] = [];
       const loss = (...trained: Tensor[]): Scalar => {
         const parameters = [...inputs.slice(0, frozen), ...trained];
@@ -86,10 +86,10 @@ export function trainingProgram(
 
 /** Log-probs and entropy [N], which has a gradient where that is asked for; `inputs` are the parameters, frozen ones first. */
 function forward(
-  backend: Backend,
+  backend: TensorflowBackend,
   model: PolicyModel,
   inputs: Tensor[],
-  parts: readonly Part[],
+  parts: readonly RowsOfCore[],
   temperature: number,
   entropyGradient = false,
 ): { logprobs: Tensor1D; entropy: Tensor1D } {

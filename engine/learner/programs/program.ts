@@ -2,7 +2,7 @@ import type { Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import type { LoraSpec } from '../../../core/schema/lora.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
 import type { ComputeSettings } from '../contract.ts';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import type { Precision } from '../tensorflow/runner.ts';
 
 /** A pure function from tensors to tensors: run as it is, or traced into a graph once per shape of its inputs. */
@@ -26,7 +26,7 @@ export type ComputedModel = PolicyModel & {
 };
 
 /** Rows that are computed by one core: tokens and targets [N], segments [B, T], with top-k the kept ids [N, topK]. */
-export interface Part {
+export interface RowsOfCore {
   tokens: Tensor1D;
   targets: Tensor1D;
   segments: Tensor2D;
@@ -38,7 +38,7 @@ export interface Part {
  * computes them side by side. They are cut before any gradient is taken, because what a gradient reads must outlive
  * the forward pass.
  */
-export function partsOf({ tf, threads }: Backend, inputs: Tensor[], topK: number): Part[] {
+export function rowsByCore({ tf, threads }: TensorflowBackend, inputs: Tensor[], topK: number): RowsOfCore[] {
   const [tokens, targets, segments] = inputs as [Tensor1D, Tensor1D, Tensor2D];
   const kept = topK > 0 ? (inputs[3] as Tensor2D) : undefined;
   const [rows, length] = segments.shape;

@@ -1,7 +1,7 @@
 import type { Tensor } from '@tensorflow/tfjs';
 import type { ModelConfig, Weights } from '../../../core/model/config.ts';
 import { weightShapes } from '../../../core/model/config.ts';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import type { CriticState, TrainState } from '../contract.ts';
 import { criticShapes } from '../critic.ts';
 import { createAdam, type Adam } from '../optimizer/adam.ts';
@@ -21,23 +21,23 @@ export interface DeviceState {
 }
 
 /** Weights as tensors in the order of `weightShapes`; the caller disposes them. */
-export const uploadWeights = (backend: Backend, config: ModelConfig, weights: Weights): Tensor[] =>
+export const uploadWeights = (backend: TensorflowBackend, config: ModelConfig, weights: Weights): Tensor[] =>
   uploadFrozen(backend, weightShapes(config), weights);
 
 /** Where the device is this machine's processor the tensors are the caller's own arrays, which never change. */
-export const uploadFrozen = ({ tf }: Backend, shapes: Shapes, weights: Weights): Tensor[] =>
+export const uploadFrozen = ({ tf }: TensorflowBackend, shapes: Shapes, weights: Weights): Tensor[] =>
   shapes.map(([name, shape]) => tf.keep(tf.tensor(weights.get(name)!.data, [...shape])));
 
 /** Of what an update changes in place, or a caller might: a copy. */
-const uploadTrained = ({ tf }: Backend, shapes: Shapes, weights: Weights): Tensor[] =>
+const uploadTrained = ({ tf }: TensorflowBackend, shapes: Shapes, weights: Weights): Tensor[] =>
   shapes.map(([name, shape]) => tf.keep(tf.tensor(weights.get(name)!.data.slice(), [...shape])));
 
-const uploadMoments = (backend: Backend, shapes: Shapes, given: Weights): Tensor[] =>
+const uploadMoments = (backend: TensorflowBackend, shapes: Shapes, given: Weights): Tensor[] =>
   given.size > 0
     ? uploadTrained(backend, shapes, given)
     : shapes.map(([, shape]) => backend.tf.keep(backend.tf.zeros([...shape])));
 
-export const uploadCritic = (backend: Backend, config: ModelConfig, critic: CriticState): Adam => {
+export const uploadCritic = (backend: TensorflowBackend, config: ModelConfig, critic: CriticState): Adam => {
   const shapes = criticShapes(config);
   return createAdam(
     backend,
@@ -47,7 +47,7 @@ export const uploadCritic = (backend: Backend, config: ModelConfig, critic: Crit
   );
 };
 
-export function uploadState(backend: Backend, state: TrainState): DeviceState {
+export function uploadState(backend: TensorflowBackend, state: TrainState): DeviceState {
   const { config, adapter } = state;
   const shapes = parameterShapes({ config, lora: adapter?.lora });
   const moments = (given: Weights) => uploadMoments(backend, shapes.trained, given);

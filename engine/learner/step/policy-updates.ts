@@ -1,6 +1,6 @@
 import type { Tensor } from '@tensorflow/tfjs';
 import { GradusError } from '../../../core/errors.ts';
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import { DEFAULT_COMPUTE } from '../contract.ts';
 import type {
   ComputeSettings,
@@ -13,7 +13,7 @@ import type {
 import type { DeviceState } from './device-state.ts';
 import { distillationProgram } from '../programs/distillation-program.ts';
 import { lossOf } from '../losses/index.ts';
-import { linear } from '../losses/linear.ts';
+import { linearLoss } from '../losses/linear.ts';
 import type { CoupledResult, TokenInput } from '../losses/loss.ts';
 import { createMicroBatches, dispose } from '../batch/micro-batches.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
@@ -26,7 +26,7 @@ import { lengthOf, maskOf, movesWeights, sequencesOf } from '../batch/sequences.
 import type { NetworkUpdates } from './train-step.ts';
 
 export interface StepContext {
-  backend: Backend;
+  backend: TensorflowBackend;
   runner: Runner;
   parent: TrainState;
   batch: TrainBatch;
@@ -103,7 +103,7 @@ export function policyUpdates(
           teachers.map(({ config }) => config),
           loss,
         )
-      : trainingProgram(backend, model, loss.kind === 'token' ? loss : linear(loss.from), single);
+      : trainingProgram(backend, model, loss.kind === 'token' ? loss : linearLoss(loss.from), single);
   const fixed = loss.kind === 'distribution' ? teachers.flatMap(({ tensors }) => tensors) : [];
   const shares = loss.kind === 'distribution' ? loss.shares(batch).map(counted) : [];
 

@@ -1,6 +1,6 @@
 import { parameterShapes } from '../../lora/adapter-shapes.ts';
-import type { Backend } from '../tensorflow/backend.ts';
-import type { ComputeSettings, Learner, ScoredBatch, ScoreRequest, Scores } from '../contract.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
+import type { ComputeSettings, Learner, ScoredBatch, ScoreQuery, LearnerScores } from '../contract.ts';
 import { criticShapes } from '../critic.ts';
 import { valueProgram } from '../programs/critic-programs.ts';
 import { uploadFrozen } from './device-state.ts';
@@ -14,13 +14,13 @@ import { maskOf, sequencesOf } from '../batch/sequences.ts';
 
 /** Of arguments that were checked. Throws GradusError('learner', 'diverged') where a number is not finite. */
 export async function scoreTokens(
-  backend: Backend,
+  backend: TensorflowBackend,
   runner: Runner,
   { config, weights, adapter, critic }: Parameters<Learner['score']>[0],
   batch: ScoredBatch,
-  { logprobs: from, values }: ScoreRequest,
+  { logprobs: from, values }: ScoreQuery,
   compute: ComputeSettings,
-): Promise<Scores> {
+): Promise<LearnerScores> {
   const sequences = sequencesOf(batch);
   const mask = maskOf(batch, sequences);
   const packed = packing(backend, config, compute, batch, sequences)(sequences);
@@ -40,7 +40,7 @@ export async function scoreTokens(
       dispose(tensors);
     }
   };
-  const scores: Scores = {};
+  const scores: LearnerScores = {};
   if (from) {
     const model = { config, lora: adapter?.lora, compute };
     const { frozen, trained } = parameterShapes(model);

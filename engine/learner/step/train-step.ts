@@ -1,4 +1,4 @@
-import type { Backend } from '../tensorflow/backend.ts';
+import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import type { TrainBatch, TrainMetrics, TrainSettings, TrainState } from '../contract.ts';
 import { criticUpdates } from './critic-updates.ts';
 import { lengthOf } from '../batch/sequences.ts';
@@ -33,7 +33,7 @@ export interface NetworkUpdates<Metrics> {
  * Throws GradusError('learner', 'diverged'), after which `device` holds nothing of use.
  */
 export async function trainStep(
-  backend: Backend,
+  backend: TensorflowBackend,
   runner: Runner,
   { parent, device, batch, settings, others, onProgress }: StepArguments,
 ): Promise<TrainMetrics> {

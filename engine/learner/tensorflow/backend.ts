@@ -7,10 +7,10 @@ import type * as TensorFlow from '@tensorflow/tfjs';
 import { NativeOps, type KernelBackend } from './native-ops.ts';
 
 export type Tf = typeof TensorFlow;
-export type BackendKind = 'gpu' | 'cpu' | 'wasm';
+export type TensorflowBackendKind = 'gpu' | 'cpu' | 'wasm';
 
 /** Where tensors live and are computed. `native` is there when libtensorflow does the work. */
-export interface Backend {
+export interface TensorflowBackend {
   readonly tf: Tf;
   /** e.g. `tensorflow 2.20.0 cpu × 2`: what a step is repeatable on. */
   readonly name: string;
@@ -34,7 +34,7 @@ const require = createRequire(import.meta.url);
  * asks for one; `wasm` is 40–70 times slower than libtensorflow and is only ever used on request.
  * Throws GradusError('learner', 'backend-missing') when it cannot be loaded.
  */
-export async function loadBackend(kind = kindFromEnvironment()): Promise<Backend> {
+export async function loadTensorflowBackend(kind = kindFromEnvironment()): Promise<TensorflowBackend> {
   // libtensorflow reads these when it is loaded.
   process.env['TF_CPP_MIN_LOG_LEVEL'] ??= '3';
   process.env['TF_DETERMINISTIC_OPS'] ??= '1';
@@ -67,7 +67,7 @@ function threadsFromEnvironment(): number {
   );
 }
 
-function kindFromEnvironment(): BackendKind | undefined {
+function kindFromEnvironment(): TensorflowBackendKind | undefined {
   const kind = process.env['GRADUS_LEARNER_BACKEND'];
   if (kind === undefined || kind === '') return undefined;
   if (kind === 'gpu' || kind === 'cpu' || kind === 'wasm') return kind;
@@ -79,7 +79,7 @@ function hasGpu(): boolean {
   return existsSync('/dev/nvidia0') || existsSync('/dev/dxg');
 }
 
-async function loadNative(addon: string, wantGpu: boolean): Promise<Backend> {
+async function loadNative(addon: string, wantGpu: boolean): Promise<TensorflowBackend> {
   let tf: Tf;
   try {
     tf = require(addon) as Tf;
@@ -107,7 +107,7 @@ async function loadNative(addon: string, wantGpu: boolean): Promise<Backend> {
   return { tf, name, native: new NativeOps(tf, kernels), gpu, threads };
 }
 
-async function loadWasm(): Promise<Backend> {
+async function loadWasm(): Promise<TensorflowBackend> {
   const tf = require('@tensorflow/tfjs') as Tf;
   // Loading it registers the backend.
   const wasm = require('@tensorflow/tfjs-backend-wasm') as { version_wasm: string };

@@ -11,7 +11,7 @@ export interface OpAttribute {
 }
 
 /** The addon's boundary: every kernel of tfjs-node passes through `executeOp` and `createTensor`. */
-export interface Binding {
+export interface NativeOpsBinding {
   readonly TF_FLOAT: number;
   readonly TF_INT32: number;
   readonly TF_BOOL: number;
@@ -33,7 +33,7 @@ export interface Binding {
 
 /** The part of tfjs-node's kernel backend that is used here; `getInputTensorIds` is not public upstream. */
 export interface KernelBackend {
-  binding: Binding;
+  binding: NativeOpsBinding;
   readonly isUsingGpuDevice: boolean;
   getInputTensorIds(tensors: Tensor[]): number[];
   executeSingleOutput(name: string, attributes: OpAttribute[], inputs: Tensor[]): Tensor;

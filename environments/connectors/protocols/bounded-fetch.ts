@@ -1,9 +1,9 @@
 import { createParser } from 'eventsource-parser';
 import type { GradusError } from '../../../core/errors.ts';
-import { LONGEST_ANSWER, tooLong } from './server.ts';
+import { LONGEST_RESPONSE, tooLong } from './server.ts';
 
 /**
- * `fetch` for libraries that read whatever comes. A body of more than `LONGEST_ANSWER` bytes, or in a stream an event of
+ * `fetch` for libraries that read whatever comes. A body of more than `LONGEST_RESPONSE` bytes, or in a stream an event of
  * more, ends in GradusError('environment', 'server-answer'), which `onTooLong` gets as well: libraries may try again. A
  * stream as a whole may last for ever.
  */
@@ -30,7 +30,7 @@ type IsTooLong = (chunk: Uint8Array) => boolean;
 
 function longBodies(): IsTooLong {
   let bytes = 0;
-  return (chunk) => (bytes += chunk.length) > LONGEST_ANSWER;
+  return (chunk) => (bytes += chunk.length) > LONGEST_RESPONSE;
 }
 
 /** What is parsed here is parsed again by the library: which bytes belong to one event, only a parser knows. */
@@ -38,7 +38,7 @@ function longEvents(): IsTooLong {
   let long = false;
   const text = new TextDecoder();
   const parser = createParser({
-    maxBufferSize: LONGEST_ANSWER,
+    maxBufferSize: LONGEST_RESPONSE,
     onError: ({ type }) => (long ||= type === 'max-buffer-size-exceeded'),
   });
   return (chunk) => {

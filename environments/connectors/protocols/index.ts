@@ -12,6 +12,6 @@ export type { NemoGymChoices } from './nemo-gym.ts';
 export { openEnv } from './openenv.ts';
 export type { OpenEnvChoices, OpenEnvTool } from './openenv.ts';
 export { ors } from './ors.ts';
-export type { OrsChoices, Part } from './ors.ts';
+export type { OrsChoices, SplitPart as Part } from './ors.ts';
 export type { Row, RowChoices, SplitBy } from './rows.ts';
 export type { ToolChoices } from './session-tools.ts';

@@ -2,7 +2,7 @@ import { defineEnvironment } from '../../contract/environment.ts';
 import type { Environment, Task, Tool, Verifier } from '../../contract/environment.ts';
 import type { Sessions } from '../../contract/session.ts';
 import { exactMatch } from '../../verifiers/exact-match.ts';
-import { Rows, wrong } from './rows.ts';
+import { DatasetRows, wrong } from './rows.ts';
 import type { Row, RowChoices } from './rows.ts';
 
 export interface JsonlChoices extends RowChoices {
@@ -35,7 +35,7 @@ export function jsonl(choices: JsonlChoices): Environment {
     demonstrate,
   } = choices;
   const promptOf = (row: Row): string => textOf(row, prompt, path);
-  const rows = new Rows(choices, promptOf);
+  const rows = new DatasetRows(choices, promptOf);
   return defineEnvironment({
     name,
     version: rows.version,

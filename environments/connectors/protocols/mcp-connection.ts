@@ -137,7 +137,10 @@ export class Connection {
       signal.throwIfAborted();
       if (this.faults.ended) throw this.faults.ended;
       if (cause instanceof RangeError)
-        throw wrongAnswer(nameOf(this.server), 'with tools whose schemas have more levels than can be read');
+        throw wrongAnswer(
+          serverName(this.server),
+          'with tools whose schemas have more levels than can be read',
+        );
       throw away(this.server, `does not list its tools (${messageOf(cause)})`, this.lastWords(), cause);
     }
   }
@@ -174,12 +177,12 @@ export class Connection {
       // Its result has more levels than its own schema can be checked with, or takes too long to be checked.
       if (error instanceof RangeError)
         throw wrongAnswer(
-          nameOf(this.server),
+          serverName(this.server),
           `${name} with a result that cannot be checked: ${error.message}`,
         );
       // It is there, and has answered, but not with a result.
       if (ProtocolError.isInstance(error) || isNoResult(error)) {
-        throw wrongAnswer(nameOf(this.server), `${name} with an error: ${shown(error.message)}`);
+        throw wrongAnswer(serverName(this.server), `${name} with an error: ${shown(error.message)}`);
       }
       // Any other status is an answer to this call alone.
       this.lost ||= !SdkHttpError.isInstance(error) || isNotOfItsSessions(error);
@@ -188,12 +191,12 @@ export class Connection {
     }
     const json = asJson(result.structuredContent ?? null);
     if (json === null || isDeeperThan(MOST_LEVELS, json)) {
-      throw wrongAnswer(nameOf(this.server), `${name} with a result of more than ${MOST_LEVELS} levels`);
+      throw wrongAnswer(serverName(this.server), `${name} with a result of more than ${MOST_LEVELS} levels`);
     }
     const { length } = json;
     if (length > LONGEST_RESULT) {
       const message = `${name} with a result of ${length} characters as JSON: it may have ${LONGEST_RESULT}`;
-      throw wrongAnswer(nameOf(this.server), message);
+      throw wrongAnswer(serverName(this.server), message);
     }
     const text = textOfResult(result);
     if (result.isError === true) throw new ToolRefusal(text);
@@ -253,12 +256,12 @@ function asJson(value: unknown): string | null {
   }
 }
 
-export const nameOf = (server: McpServer): string =>
+export const serverName = (server: McpServer): string =>
   'url' in server
     ? `the MCP server ${server.url}`
     : `the MCP server ${[server.command, ...(server.args ?? [])].join(' ')}`;
 
 function away(server: McpServer, how: string, words: string, cause?: unknown): GradusError {
   const said = words.trim() === '' ? '' : `; it said last: ${words.trim()}`;
-  return new GradusError('infra', 'mcp', `${nameOf(server)} ${how}${said}`, { retryable: true, cause });
+  return new GradusError('infra', 'mcp', `${serverName(server)} ${how}${said}`, { retryable: true, cause });
 }

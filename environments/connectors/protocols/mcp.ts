@@ -3,11 +3,11 @@ import type { Json } from '../../../core/json/json.ts';
 import { defineTool } from '../../contract/environment.ts';
 import type { Task, Tool } from '../../contract/environment.ts';
 import type { Pin, Replay } from '../../contract/session.ts';
-import { Connection, isNotOfItsSessions, nameOf } from './mcp-connection.ts';
+import { Connection, isNotOfItsSessions, serverName } from './mcp-connection.ts';
 import type { Hinted, McpServer } from './mcp-connection.ts';
 import { LOOKUP_MS, sessionLost } from './server.ts';
 import { makeSessionFolder, removeSessionFolder } from './session-folder.ts';
-import { toolOf } from './session-tools.ts';
+import { servedToolOf } from './session-tools.ts';
 import type { ToolChoices } from './session-tools.ts';
 
 // Servers of the Model Context Protocol, https://modelcontextprotocol.io, by its own client: as stateless tools that all
@@ -67,7 +67,7 @@ export async function mcpTools(choices: StatelessMcpChoices): Promise<Tool[]> {
   return (await listed(choices.server, choices)).map(({ readOnly, idempotent, ...served }) => {
     const hinted = readOnly ? 'pure' : idempotent ? 'idempotent' : 'once';
     const effect = choices.effects?.[served.name] ?? (choices.hintsAreTrue ? hinted : 'once');
-    const tool = toolOf(served, false, { ...choices, effects: { [served.name]: effect } });
+    const tool = servedToolOf(served, false, { ...choices, effects: { [served.name]: effect } });
     return defineTool({
       ...tool,
       cost: { seconds: 0, usd: 0 },
@@ -88,7 +88,7 @@ export async function mcpSessions(
   const tools = await inFolder(async (folder) => {
     const place = { id: 'tools', folder };
     const of = typeof server === 'function' ? await server(null, place) : server;
-    return (await listed(of, choices)).map((served) => toolOf(served, true, choices));
+    return (await listed(of, choices)).map((served) => servedToolOf(served, true, choices));
   });
   const sessions: Replay | Pin = {
     resume,
@@ -154,7 +154,7 @@ async function listed(server: McpServer, { only }: McpChoices): Promise<Hinted[]
       throw new GradusError(
         'infra',
         'mcp',
-        `${nameOf(server)} has no tool ${missing}: it has ${tools.map(({ name }) => name).join(', ')}`,
+        `${serverName(server)} has no tool ${missing}: it has ${tools.map(({ name }) => name).join(', ')}`,
       );
     }
     return tools.filter(({ name }) => only?.includes(name) ?? true);

@@ -6,10 +6,10 @@ import { defineEnvironment, ToolRefusal } from '../../contract/environment.ts';
 import type { Environment, Task, Tool, ToolContext, Verifier } from '../../contract/environment.ts';
 import type { SessionEnd, EpisodeEnd, Pin, Replay, Session, SessionPlace } from '../../contract/session.ts';
 import { environmentReward } from '../../verifiers/environment-reward.ts';
-import { Rows, wrong } from './rows.ts';
+import { DatasetRows, wrong } from './rows.ts';
 import type { Row, RowChoices } from './rows.ts';
-import { below, readAnswer, request, sessionLost, shown, textOf, wrongAnswer } from './server.ts';
-import { toolOf } from './session-tools.ts';
+import { below, readResponse, request, sessionLost, shown, responseText, wrongAnswer } from './server.ts';
+import { servedToolOf } from './session-tools.ts';
 import type { ToolChoices } from './session-tools.ts';
 import { Tether } from './tether.ts';
 
@@ -64,7 +64,7 @@ const verdictShape = z.record(z.string(), z.json()).and(z.object({ reward: z.num
 export function nemoGym(choices: NemoGymChoices): Environment {
   const { name, path, resume = 'replay', verifiers = [environmentReward()] } = choices;
   const paramsOf = (row: Row): Params => readRow(path, row);
-  const rows = new Rows(choices, (row) => promptOf(paramsOf(row)));
+  const rows = new DatasetRows(choices, (row) => promptOf(paramsOf(row)));
   const shared = toolsOf(
     paramsOf(rows.row({ environment: name, split: 'train', level: rows.levels[0]!, index: 0 })),
     choices,
@@ -151,7 +151,7 @@ class GymSession implements Session {
     };
     const { ok, status, text, at } = await this.post('verify', { ...this.row, response }, signal);
     if (!ok) throw wrongAnswer(at, `${status}: ${shown(text)}`);
-    const { reward, response: _, ...more } = readAnswer(at, verdictShape, text);
+    const { reward, response: _, ...more } = readResponse(at, verdictShape, text);
     // It sends the row back, too, which the task has already.
     const info = Object.fromEntries(Object.entries(more).filter(([key]) => !(key in this.row)));
     return { reward, info };
@@ -175,7 +175,7 @@ class GymSession implements Session {
       headers: { ...this.choices.headers, ...(cookie !== '' && { cookie }) },
       signal,
     });
-    const text = await textOf(at, response, signal);
+    const text = await responseText(at, response, signal);
     this.assertSameServer(at);
     for (const line of response.headers.getSetCookie()) {
       const [pair = ''] = line.split(';');
@@ -210,7 +210,7 @@ function promptOf({ input, instructions }: Params): string {
 
 const toolsOf = ({ tools }: Params, choices: ToolChoices): Tool[] =>
   tools.map(({ name, description, parameters }) =>
-    toolOf(
+    servedToolOf(
       { name, description: description ?? '', arguments: { ...parameters, type: 'object' } },
       true,
       choices,

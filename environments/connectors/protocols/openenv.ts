@@ -14,14 +14,14 @@ import { remembered } from './remembered.ts';
 import {
   below,
   LOOKUP_MS,
-  readAnswer,
+  readResponse,
   requestJson,
   sessionLost,
   unreachable,
   untilReached,
   wrongAnswer,
 } from './server.ts';
-import { toolOf } from './session-tools.ts';
+import { servedToolOf } from './session-tools.ts';
 import type { ServedTool, ToolChoices } from './session-tools.ts';
 
 // OpenEnv, https://github.com/huggingface/OpenEnv: a WebSocket at /ws is a session, which ends with it; reset, step and
@@ -178,7 +178,7 @@ export async function openEnv(choices: OpenEnvChoices): Promise<Environment> {
     name,
     version: versionOf([choices.version ?? '', action, levels as Json, tools.map(({ name }) => name)]),
     levels: levels.map((_, i) => i + 1),
-    tools: tools.map((tool) => toolOf(tool, true, choices)),
+    tools: tools.map((tool) => servedToolOf(tool, true, choices)),
     verifiers: choices.verifiers ?? [environmentReward()],
     sessions,
     taskCount: (split) => Math.min(SEEDS, seeds[split]),
@@ -263,7 +263,7 @@ class Connection {
       };
       this.socket.send(JSON.stringify(message), (error) => error && this.end(error.message));
     });
-    const said = readAnswer(this.url, answerShape, text);
+    const said = readResponse(this.url, answerShape, text);
     if (said.type === 'error') {
       const { code, message: why } = said.data;
       if (code === 'VALIDATION_ERROR' || refuses?.(why)) throw new ToolRefusal(why);
@@ -334,7 +334,7 @@ async function toolsServed(
     await connection.ask('observation', { type: 'reset', data: {} }, signal);
     const request = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
     const { data } = await connection.ask('mcp', { type: 'mcp', data: request }, signal);
-    const { result } = readAnswer(url, mcpToolsShape, JSON.stringify(data));
+    const { result } = readResponse(url, mcpToolsShape, JSON.stringify(data));
     return result.tools.map((tool) => ({
       name: tool.name,
       description: tool.description ?? '',

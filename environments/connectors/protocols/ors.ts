@@ -13,26 +13,26 @@ import { environmentReward } from '../../verifiers/environment-reward.ts';
 import { remembered } from './remembered.ts';
 import {
   below,
-  LONGEST_ANSWER,
+  LONGEST_RESPONSE,
   LOOKUP_MS,
-  readAnswer,
+  readResponse,
   request,
   requestJson,
   sessionLost,
   shown,
-  textOf,
+  responseText,
   tooLong,
   untilReached,
   wrongAnswer,
 } from './server.ts';
-import { toolOf } from './session-tools.ts';
+import { servedToolOf } from './session-tools.ts';
 import type { ToolChoices } from './session-tools.ts';
 
 // Open Reward Standard, https://openrewardstandard.io: environments behind HTTP, a session by the header X-Session-ID.
 // Spoken by PyPI's `ors-sdk` and `openreward`.
 
 /** Some of a server's split: tasks `from` (0 unless given) up to `to` (the last unless given), which is not among them. */
-export interface Part {
+export interface SplitPart {
   of: string;
   from?: number;
   to?: number;
@@ -46,7 +46,7 @@ export interface OrsChoices extends ToolChoices {
   /** What Gradus calls it; what the server calls it unless given. */
   name?: string;
   /** Which of the server's splits are whose; by their types (train, validation, test) unless given. */
-  splits?: Partial<Record<Split, string | Part>>;
+  splits?: Partial<Record<Split, string | SplitPart>>;
   /**
    * `reattach`: the session stays on the server, which any process finds it on, for as long as the server lives. `replay`: where it
    * is gone its calls are made again, for environments that are a function of task and calls.
@@ -130,12 +130,12 @@ export async function ors(choices: OrsChoices): Promise<Environment> {
 }
 
 /** Where a split of ours begins and ends in one of the server's. */
-type Parts = Record<Split, Required<Part>>;
+type Parts = Record<Split, Required<SplitPart>>;
 
 async function partsOf(server: OrsServer, wanted: OrsChoices['splits'], signal: AbortSignal): Promise<Parts> {
   const served = await server.splits(signal);
   const byType = (type: string): string | undefined => served.find((split) => split.type === type)?.name;
-  const part = async (split: Split, type: string): Promise<Required<Part>> => {
+  const part = async (split: Split, type: string): Promise<Required<SplitPart>> => {
     const named = wanted === undefined ? byType(type) : wanted[split];
     if (named === undefined) return { of: '', from: 0, to: 0 };
     const { of, from = 0, to = Infinity } = typeof named === 'string' ? { of: named } : named;
@@ -242,7 +242,7 @@ class OrsServer {
   async ping(sid: string, signal: AbortSignal): Promise<boolean> {
     const at = below(this.url, 'ping');
     const response = await request(at, { headers: { ...this.headers, 'X-Session-ID': sid }, signal });
-    const text = await textOf(at, response, signal);
+    const text = await responseText(at, response, signal);
     if (response.status === 404) return false;
     if (!response.ok) throw wrongAnswer(at, `${response.status}: ${shown(text)}`);
     return true;
@@ -269,7 +269,7 @@ class OrsServer {
         signal,
       });
       if (!response.ok) {
-        const text = shown(await textOf(at, response, signal));
+        const text = shown(await responseText(at, response, signal));
         if (response.status === 404 || response.status === 410)
           throw sessionLost(`${at} knows no session ${sid}: ${text}`);
         throw wrongAnswer(at, `${response.status}: ${text}`);
@@ -280,7 +280,7 @@ class OrsServer {
         for await (const { event, data } of eventsOf(response, () => context.heartbeat())) {
           context.heartbeat();
           length += data.length;
-          if (length > LONGEST_ANSWER) throw tooLong(at);
+          if (length > LONGEST_RESPONSE) throw tooLong(at);
           if (event === 'task_id') id = data.trim();
           else if (event === 'chunk') parts.push(data);
           else if (event === 'end') answer = [...parts, data].join('');
@@ -403,7 +403,7 @@ async function* eventsOf(
   if (response.body === null) return;
   yield* response.body
     .pipeThrough(new TextDecoderStream())
-    .pipeThrough(new EventSourceParserStream({ onComment: sign, maxBufferSize: LONGEST_ANSWER }));
+    .pipeThrough(new EventSourceParserStream({ onComment: sign, maxBufferSize: LONGEST_RESPONSE }));
 }
 
 /** The environment's own code threw, or, asked for again, the server no longer knows of the call. */
@@ -418,7 +418,7 @@ function failedThere(at: string, tool: string, why: string, again: boolean): Gra
 
 /** A call that the environment would not take is the policy's mistake. */
 function readOutcome(at: string, text: string): ActedFully {
-  const outcome = readAnswer(at, outcomeShape, text);
+  const outcome = readResponse(at, outcomeShape, text);
   if (!outcome.ok) throw new ToolRefusal(outcome.error);
   const { blocks, reward, finished = false } = outcome.output;
   const images = blocks.flatMap((block) =>
@@ -438,7 +438,7 @@ const textOfBlocks = (blocks: z.infer<typeof blocksShape>): string =>
 
 const toolsOf = ({ tools }: Listed, choices: OrsChoices): Tool[] =>
   tools.map(({ name, description, input_schema }) =>
-    toolOf(
+    servedToolOf(
       { name, description, arguments: { ...input_schema, type: 'object' } },
       choices.resume === 'replay',
       choices,

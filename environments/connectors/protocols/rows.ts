@@ -36,7 +36,7 @@ const DEFAULT_SPLIT: SplitBy = { heldout: 0.1, test: 0.1 };
 const SPLITS: readonly Split[] = ['train', 'heldout', 'test'];
 
 /** The rows of a file by split and level, in the order of the file. */
-export class Rows {
+export class DatasetRows {
   /** `sha256:` and the digest of the file. */
   readonly version: string;
   readonly levels: readonly number[];

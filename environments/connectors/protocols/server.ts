@@ -11,11 +11,11 @@ import { isDeeperThan } from '../../../core/json/levels.ts';
 export const LOOKUP_MS = 30_000;
 
 /** Longest answer that is read, bytes; of a stream the longest event. */
-export const LONGEST_ANSWER = 16 * 2 ** 20;
+export const LONGEST_RESPONSE = 16 * 2 ** 20;
 /** Levels of objects and arrays that an answer may have: far fewer than what recursive code can take. */
 export const MOST_LEVELS = 256;
 
-export interface Asked {
+interface Asked {
   method?: 'GET' | 'POST';
   body?: Json;
   headers?: Record<string, string>;
@@ -53,7 +53,7 @@ export async function request(
   throw new GradusError(
     'environment',
     'server-error',
-    `${url} answered ${response.status}: ${shown(await textOf(url, response, signal))}`,
+    `${url} answered ${response.status}: ${shown(await responseText(url, response, signal))}`,
     { retryable: true },
   );
 }
@@ -62,20 +62,20 @@ export async function request(
  * The whole text of an answer. Throws GradusError('environment', 'server-unreachable') where it breaks off, and
  * GradusError('environment', 'server-answer') where it is longer than LONGEST_ANSWER.
  */
-export async function textOf(url: string, response: Response, signal: AbortSignal): Promise<string> {
+export async function responseText(url: string, response: Response, signal: AbortSignal): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   try {
     for await (const chunk of response.body ?? []) {
       bytes += chunk.byteLength;
-      if (bytes > LONGEST_ANSWER) break;
+      if (bytes > LONGEST_RESPONSE) break;
       chunks.push(chunk);
     }
   } catch (cause) {
     signal.throwIfAborted();
     throw unreachable(url, cause);
   }
-  if (bytes > LONGEST_ANSWER) throw tooLong(url);
+  if (bytes > LONGEST_RESPONSE) throw tooLong(url);
   return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
@@ -85,13 +85,13 @@ export async function textOf(url: string, response: Response, signal: AbortSigna
  */
 export async function requestJson<T>(url: string, shape: z.ZodType<T>, asked: Asked): Promise<T> {
   const response = await request(url, asked);
-  const text = await textOf(url, response, asked.signal);
+  const text = await responseText(url, response, asked.signal);
   if (!response.ok) throw wrongAnswer(url, `${response.status}: ${shown(text)}`);
-  return readAnswer(url, shape, text);
+  return readResponse(url, shape, text);
 }
 
 /** Throws GradusError('environment', 'server-answer') where a text is no JSON of the shape. */
-export function readAnswer<T>(from: string, shape: z.ZodType<T>, text: string): T {
+export function readResponse<T>(from: string, shape: z.ZodType<T>, text: string): T {
   if (isDeeperThan(MOST_LEVELS, text)) throw wrongAnswer(from, `JSON of more than ${MOST_LEVELS} levels`);
   let value: unknown;
   try {
@@ -109,7 +109,8 @@ export function readAnswer<T>(from: string, shape: z.ZodType<T>, text: string): 
 export const wrongAnswer = (from: string, what: string): GradusError =>
   new GradusError('environment', 'server-answer', `${from} answered ${what}`, { retryable: true });
 
-export const tooLong = (from: string): GradusError => wrongAnswer(from, `more than ${LONGEST_ANSWER} bytes`);
+export const tooLong = (from: string): GradusError =>
+  wrongAnswer(from, `more than ${LONGEST_RESPONSE} bytes`);
 
 export const unreachable = (url: string, cause: unknown): GradusError =>
   new GradusError(

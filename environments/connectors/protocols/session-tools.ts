@@ -24,7 +24,7 @@ const HEARTBEAT_SECONDS = 30;
  * A server's tool as one of Gradus. `repeats`: the session comes back by its calls alone, so whatever becomes of one it can
  * be made again; else it is `once`, and therefore long, unless the author knows better.
  */
-export function toolOf(served: ServedTool, repeats: boolean, choices: ToolChoices): Tool {
+export function servedToolOf(served: ServedTool, repeats: boolean, choices: ToolChoices): Tool {
   const { name, description } = served;
   const effect = choices.effects?.[name] ?? (repeats ? 'idempotent' : 'once');
   const isLong = effect === 'once' || (choices.long ?? []).includes(name);

@@ -28,7 +28,7 @@ export interface ServerOptions {
   variables: Readonly<Record<string, string>>;
 }
 
-export interface AskOptions {
+export interface PythonRequestOptions {
   signal: AbortSignal;
   timeoutSeconds: number;
 }
@@ -229,7 +229,7 @@ export class PythonWorker {
    * with which it has ended (retryable: 'python-died' | 'python-memory' | 'python-timeout'), and the signal's reason,
    * with which it has ended, too.
    */
-  async ask(request: Request, { signal, timeoutSeconds }: AskOptions): Promise<Json> {
+  async ask(request: Request, { signal, timeoutSeconds }: PythonRequestOptions): Promise<Json> {
     signal.throwIfAborted();
     if (this.ended !== undefined) throw this.died(this.ended);
     if (this.waiting) throw new Error('a Python process is asked one thing at a time');

@@ -7,7 +7,7 @@ import type { Acted, SessionEnd, Session, SessionPlace } from '../../contract/se
 import { findInterpreter, setUpCommand } from './interpreter.ts';
 import type { Interpreter } from './interpreter.ts';
 import { PythonServer } from './python-server.ts';
-import type { AskOptions, PythonWorker, Request } from './python-server.ts';
+import type { PythonRequestOptions, PythonWorker, Request } from './python-server.ts';
 
 export interface PythonOptions extends Interpreter {
   /** Processes that serve calls side by side; by default as many as there are cores, and four at most. */
@@ -67,7 +67,11 @@ export class PythonModule {
    * What a function of the module returns, as JSON. `random` and `numpy.random` are seeded by function and arguments. The
    * time-out runs from when a process takes the call. Throws what `PythonWorker.ask` and `prepare` throw.
    */
-  async call(name: string, args: readonly Json[] = [], asked: Partial<AskOptions> = {}): Promise<Json> {
+  async call(
+    name: string,
+    args: readonly Json[] = [],
+    asked: Partial<PythonRequestOptions> = {},
+  ): Promise<Json> {
     const ask = this.asked(asked);
     await this.turn(ask.signal);
     try {
@@ -135,7 +139,10 @@ export class PythonModule {
     await (await server?.catch(() => undefined))?.closed();
   }
 
-  private asked({ signal = NEVER, timeoutSeconds = this.timeoutSeconds }: Partial<AskOptions>): AskOptions {
+  private asked({
+    signal = NEVER,
+    timeoutSeconds = this.timeoutSeconds,
+  }: Partial<PythonRequestOptions>): PythonRequestOptions {
     return { signal, timeoutSeconds };
   }
 

@@ -11,7 +11,7 @@ import { callsThenAnswer, subGoals } from '../../verifiers/sub-goals.ts';
 import { toolMatch } from '../../verifiers/tool-match.ts';
 import { toolShaping } from '../../verifiers/tool-shaping.ts';
 import { demonstrate } from './demonstrate.ts';
-import { evaluate, printExpression, steps } from './expression.ts';
+import { evaluateExpression, printExpression, steps } from './expression.ts';
 import { LEVELS } from './levels.ts';
 import { createProblems, type Problem } from './problems.ts';
 import { computedInstead } from './relabel.ts';
@@ -22,7 +22,7 @@ export function calculatorEnvironment(name = 'calculator', tool: Tool = calculat
   const problem = createProblems();
   const asked = ({ prompt, expression, told }: Problem): Omit<Task, 'ref'> => ({
     prompt,
-    answer: String(evaluate(expression)),
+    answer: String(evaluateExpression(expression)),
     calls: steps(expression).map(({ operation }) => ({
       name: tool.name,
       arguments: { expression: printExpression(operation) },

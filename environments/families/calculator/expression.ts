@@ -76,9 +76,13 @@ export function applyOperator(operator: Operator, left: bigint, right: bigint): 
   return left / right;
 }
 
-export function evaluate(expression: Expression): bigint {
+export function evaluateExpression(expression: Expression): bigint {
   if (typeof expression === 'bigint') return expression;
-  return applyOperator(expression.operator, evaluate(expression.left), evaluate(expression.right));
+  return applyOperator(
+    expression.operator,
+    evaluateExpression(expression.left),
+    evaluateExpression(expression.right),
+  );
 }
 
 export interface Step {
@@ -113,7 +117,7 @@ export function expressionsOf(operations: readonly Operation[]): Operation[] {
   const [last, ...before] = operations.toReversed();
   let found = last ? [last] : [];
   for (const operation of before) {
-    const result = evaluate(operation);
+    const result = evaluateExpression(operation);
     const text = printExpression(operation);
     found = found.flatMap((expression) =>
       [...unfolded(expression, result, operation)].filter((one) => {

@@ -2,7 +2,7 @@ import { GradusError } from '../../../core/errors.ts';
 import { RandomStream } from '../../../core/random.ts';
 import type { Split } from '../../../core/refs.ts';
 import { splitOfProblem } from '../../contract/generated-tasks.ts';
-import { evaluate, parseExpression, printExpression, steps } from './expression.ts';
+import { evaluateExpression, parseExpression, printExpression, steps } from './expression.ts';
 import type { Expression, Operation, Operator } from './expression.ts';
 import { LEVELS, type Level } from './levels.ts';
 import { tellStory } from './story.ts';
@@ -141,7 +141,7 @@ function combine(
 }
 
 function divisorsOf(expression: Expression, largest: number): bigint[] {
-  const value = evaluate(expression);
+  const value = evaluateExpression(expression);
   const divisors: bigint[] = [];
   for (let divisor = 2n; divisor <= BigInt(largest); divisor++) {
     if (value !== 0n && value % divisor === 0n) divisors.push(divisor);
@@ -220,5 +220,5 @@ function isTree(shape: Level, expression: Expression): boolean {
     typeof side === 'bigint' && side >= 2n && side <= BigInt(shape.factor);
   if (!shape.operators.includes(operator) || !isTree(shape, left) || !isTree(shape, right)) return false;
   if (operator === '*') return isFactor(typeof right === 'bigint' ? right : left);
-  return operator !== '/' || (isFactor(right) && evaluate(left) !== 0n);
+  return operator !== '/' || (isFactor(right) && evaluateExpression(left) !== 0n);
 }

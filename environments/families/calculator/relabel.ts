@@ -1,6 +1,6 @@
 import type { Candidate } from '../../contract/environment.ts';
 import { normalizeAnswer } from '../../verifiers/exact-match.ts';
-import { evaluate, expressionsOf, parseExpression, printExpression, steps } from './expression.ts';
+import { evaluateExpression, expressionsOf, parseExpression, printExpression, steps } from './expression.ts';
 import type { Operation } from './expression.ts';
 import { LEVELS } from './levels.ts';
 import { mayBeAsked } from './problems.ts';
@@ -23,7 +23,7 @@ export function computedInstead({ task, episode, answer }: Candidate, toolName: 
     const { expression } = action.call.arguments as { expression: string };
     operations.push(parseExpression(expression) as Operation);
   }
-  if (normalizeAnswer(answer) !== String(evaluate(operations.at(-1)!))) return null;
+  if (normalizeAnswer(answer) !== String(evaluateExpression(operations.at(-1)!))) return null;
   const { split, level } = task.ref;
   const isIt = (one: Operation) => mayBeAsked(split, level, one) && thinksOfIt(episode.turns, one);
   return expressionsOf(operations).find(isIt) ?? null;

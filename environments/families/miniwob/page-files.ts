@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { commandLine } from '../../../core/installation.ts';
 import { cacheEntry, cacheRoot } from '../../../infra/cache-dir.ts';
-import type { Served } from '../../sandbox/browser/open-page.ts';
+import type { ServedFile } from '../../sandbox/browser/open-page.ts';
 import type { Need } from '../../contract/environment.ts';
 
 export const MINIWOB_VERSION = '1.1.0';
@@ -30,7 +30,7 @@ export const miniwobNeed = (): Need => ({
 });
 
 /** A file of MiniWoB by its address; null where there is none. */
-export async function fileAt({ pathname }: URL): Promise<Served | null> {
+export async function fileAt({ pathname }: URL): Promise<ServedFile | null> {
   const file = path.join(folder(), path.posix.normalize(decodeURIComponent(pathname)));
   try {
     return {

@@ -5,7 +5,7 @@ import { RandomStream } from '../../../core/random.ts';
  * an atom or from a ring, and is written as SMILES. What a chemist would not put on a shelf (bonds between two hetero
  * atoms, cumulated double bonds, rings with a triple bond) is not made.
  */
-export interface Limits {
+interface Limits {
   /** Heavy atoms at most; at least 1. */
   heavyAtoms: number;
   /** Symbols that may be used; C is always one of them. */

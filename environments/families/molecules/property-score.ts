@@ -5,7 +5,7 @@ import type { Target, Window } from './targets.ts';
 const SLACK: RoughEstimate = { gap_eV: 0.5, dipole_D: 0.4 };
 
 /** A property as it was measured, with one standard deviation of what it may be off on the scale of the target. */
-export interface Estimate {
+export interface PropertyEstimate {
   value: number;
   deviation: number;
 }
@@ -25,7 +25,7 @@ const NORMAL = [
 ];
 
 /** What score a property has on average over what it may really be, and how much that varies. */
-function expected({ value, deviation }: Estimate, window: Window, slack: number): Estimate {
+function expected({ value, deviation }: PropertyEstimate, window: Window, slack: number): PropertyEstimate {
   const draws = NORMAL.map((z) => windowScore(value + z * deviation, window, slack));
   const mean = draws.reduce((sum, draw) => sum + draw, 0) / draws.length;
   const variance = draws.reduce((sum, draw) => sum + (draw - mean) ** 2, 0) / draws.length;
@@ -38,7 +38,7 @@ function expected({ value, deviation }: Estimate, window: Window, slack: number)
  */
 export function propertyScore(
   target: Pick<Target, 'gap' | 'dipole'>,
-  measured: { gap: Estimate; dipole: Estimate },
+  measured: { gap: PropertyEstimate; dipole: PropertyEstimate },
 ): { score: number; uncertainty: number } {
   const parts = [expected(measured.gap, target.gap, SLACK.gap_eV)];
   if (target.dipole !== null) parts.push(expected(measured.dipole, target.dipole, SLACK.dipole_D));

@@ -2,7 +2,7 @@ import type { TierAnswer } from '../../../core/tier-contract.ts';
 import type { Candidate, FastVerifier, TierVerifier, Verdict } from '../../contract/environment.ts';
 import { checkMolecule } from './check-molecule.ts';
 import { propertyScore } from './property-score.ts';
-import type { Estimate } from './property-score.ts';
+import type { PropertyEstimate } from './property-score.ts';
 import type { Target } from './targets.ts';
 
 const POOL = 'chemistry';
@@ -18,8 +18,8 @@ interface Scales {
   dipole_D: Scale;
 }
 export interface Properties {
-  gap: Estimate;
-  dipole: Estimate;
+  gap: PropertyEstimate;
+  dipole: PropertyEstimate;
 }
 
 /** The targets are stated on this tier's own scale. */
@@ -129,7 +129,7 @@ function interpret(candidate: Candidate, answer: TierAnswer, scales: Scales): Ve
 
 /** What a tier measured, on the scale of the targets; undefined where a property is missing. */
 export function onScale(values: Record<string, number>, scales: Scales): Properties | undefined {
-  const scaled = (name: keyof Scales): Estimate | undefined => {
+  const scaled = (name: keyof Scales): PropertyEstimate | undefined => {
     const value = values[name];
     if (value === undefined || !Number.isFinite(value)) return undefined;
     const { slope, offset, deviation } = scales[name];
@@ -142,7 +142,7 @@ export function onScale(values: Record<string, number>, scales: Scales): Propert
 
 /** E.g. `gap 7.93 ± 0.95 eV, dipole 1.80 ± 0.46 D`. */
 export function inWords({ gap, dipole }: Properties): string {
-  const show = ({ value, deviation }: Estimate, unit: string) =>
+  const show = ({ value, deviation }: PropertyEstimate, unit: string) =>
     `${value.toFixed(2)}${deviation > 0 ? ` ± ${deviation.toFixed(2)}` : ''} ${unit}`;
   return `gap ${show(gap, 'eV')}, dipole ${show(dipole, 'D')}`;
 }

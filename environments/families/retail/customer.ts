@@ -1,6 +1,6 @@
 import { canonicalJson } from '../../../core/json/canonical-json.ts';
 import type { Json } from '../../../core/json/json.ts';
-import { customerOf, type Goal, type Wish } from './goal.ts';
+import { customerOf, type Goal, type CustomerWish } from './goal.ts';
 import type { Write } from './shop.ts';
 
 /** What the customer has in mind while the conversation goes on. */
@@ -36,7 +36,7 @@ export function reply(
   done: readonly string[],
   message: string,
 ): { mood: Mood; text: string; left?: boolean } {
-  const isFulfilled = ({ write }: Wish, i: number): boolean =>
+  const isFulfilled = ({ write }: CustomerWish, i: number): boolean =>
     write === null ? mood.accepted.includes(i) : done.includes(writeKey(write));
   const open = goal.wishes.findIndex((wish, i) => !isFulfilled(wish, i));
   const wish = goal.wishes[open];

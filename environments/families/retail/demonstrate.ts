@@ -1,7 +1,7 @@
 import type { Json } from '../../../core/json/json.ts';
 import type { Demonstration, DemonstrationTurn, Task } from '../../contract/environment.ts';
 import { actAtDesk, openDesk, type Desk } from './desk.ts';
-import { customerOf, goalOf, type Goal, type Wish } from './goal.ts';
+import { customerOf, goalOf, type Goal, type CustomerWish } from './goal.ts';
 import type { Order, Write } from './shop.ts';
 import { LEVELS } from './levels.ts';
 
@@ -41,7 +41,7 @@ export function demonstrate(task: Task): Demonstration {
     if (!whole) continue;
     expert.say(wish.fact === undefined ? 'Done. Anything else?' : `Done: ${wish.fact}. Anything else?`);
   }
-  const [{ fact }] = goal.wishes as [Wish];
+  const [{ fact }] = goal.wishes as [CustomerWish];
   expert.turns.push({ answer: whole ? 'Goodbye.' : (fact ?? 'done') });
   return { turns: expert.turns, weight: 1 };
 }
@@ -69,7 +69,7 @@ class Expert {
   }
 
   /** Reads what a wish is about: the order, and what else the product comes in. */
-  lookUp({ write, order }: Wish): void {
+  lookUp({ write, order }: CustomerWish): void {
     const id = order ?? (write !== null && 'order' in write.arguments ? write.arguments.order : undefined);
     if (id === undefined) return;
     // With the product's name alone, the orders are read until it is found.

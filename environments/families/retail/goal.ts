@@ -3,7 +3,7 @@ import type { Task } from '../../contract/environment.ts';
 import type { Catalogue, Shop, Write } from './shop.ts';
 
 /** One thing that a customer wants, in the order in which she comes to it. */
-export interface Wish {
+export interface CustomerWish {
   /** Her words. */
   said: string;
   /** What is to be done; null for what the shop's rules forbid, which she is to be told. */
@@ -22,7 +22,7 @@ export interface Goal {
   customer: string;
   /** The shop knows from the beginning who it is. */
   signedIn: boolean;
-  wishes: readonly Wish[];
+  wishes: readonly CustomerWish[];
 }
 
 export const goalOf = (task: Task): Goal => task.info as unknown as Goal;

@@ -2,7 +2,7 @@ import { GradusError } from '../../../core/errors.ts';
 import { RandomStream } from '../../../core/random.ts';
 import type { Split, TaskRef } from '../../../core/refs.ts';
 import { splitOfProblem } from '../../contract/generated-tasks.ts';
-import type { Goal, Wish } from './goal.ts';
+import type { Goal, CustomerWish } from './goal.ts';
 import { LEVELS, type Level } from './levels.ts';
 import { totalOf, type Customer, type Order, type OrderItem, type Product, type Write } from './shop.ts';
 
@@ -124,7 +124,7 @@ function oneOrder(shape: Level, draw: Draw): Goal {
 }
 
 /** One change of which the customer says all. */
-function statedWish(order: Order, draw: Draw): Wish {
+function statedWish(order: Order, draw: Draw): CustomerWish {
   const { id } = order;
   const item = order.items[0]!.id;
   if (order.status === 'delivered') {
@@ -153,7 +153,7 @@ function statedWish(order: Order, draw: Draw): Wish {
 const cancel = (order: string): Write => ({ name: 'cancel_order', arguments: { order } });
 
 /** A customer who does not want what she has ordered: whether that is cancelled or returned depends on where it is. */
-function unwanted({ id, items, status, payment }: Order, asks: boolean, draw: Draw): Wish {
+function unwanted({ id, items, status, payment }: Order, asks: boolean, draw: Draw): CustomerWish {
   const [{ id: item, price }] = items as [OrderItem];
   const words = draw.pick(['I do not want order', 'I no longer need order', 'Take back order']);
   return {
@@ -228,7 +228,12 @@ const alternative = (catalogue: readonly Product[], { product, id }: OrderItem, 
   return others.length === 0 ? undefined : draw.pick(others);
 };
 
-function pendingWish(order: Order, customer: Customer, catalogue: readonly Product[], draw: Draw): Wish {
+function pendingWish(
+  order: Order,
+  customer: Customer,
+  catalogue: readonly Product[],
+  draw: Draw,
+): CustomerWish {
   const item = draw.pick(order.items);
   const other = alternative(catalogue, item, draw);
   const kind = draw.pick(['cancel', 'address', 'payment', 'item'] as const);
@@ -260,7 +265,12 @@ function pendingWish(order: Order, customer: Customer, catalogue: readonly Produ
   };
 }
 
-function deliveredWish(order: Order, customer: Customer, catalogue: readonly Product[], draw: Draw): Wish {
+function deliveredWish(
+  order: Order,
+  customer: Customer,
+  catalogue: readonly Product[],
+  draw: Draw,
+): CustomerWish {
   const item = draw.pick(order.items);
   const other = alternative(catalogue, item, draw);
   if (other !== undefined && draw.uniform() < 0.5) {
@@ -278,7 +288,7 @@ function deliveredWish(order: Order, customer: Customer, catalogue: readonly Pro
   };
 }
 
-function accountWish(customer: Customer, draw: Draw): Wish {
+function accountWish(customer: Customer, draw: Draw): CustomerWish {
   const address = draw.otherAddress(customer.address);
   return {
     said: `I have moved: my account should have ${address} as my address.`,
@@ -287,7 +297,7 @@ function accountWish(customer: Customer, draw: Draw): Wish {
 }
 
 /** What is on its way, or has come, can be neither cancelled nor sent elsewhere. */
-function forbiddenWish(order: Order, draw: Draw): Wish {
+function forbiddenWish(order: Order, draw: Draw): CustomerWish {
   const { product } = draw.pick(order.items);
   return {
     said: draw.pick([

@@ -8,7 +8,7 @@ import { squadExactMatch, squadF1 } from '../../verifiers/squad.ts';
 import { toolShaping } from '../../verifiers/tool-shaping.ts';
 import { LEVELS, levelOf, passagesOf, type Level } from './levels.ts';
 import { openLibrary, theLibrary } from './library.ts';
-import type { Question } from './questions.ts';
+import type { SearchQuestion } from './questions.ts';
 import type { Relation } from './wordnet.ts';
 
 /** Longest query, characters. */
@@ -54,7 +54,7 @@ const SAID: Record<Relation, string> = {
 const UNKNOWNS = ['A', 'B', 'C'];
 
 /** `Everest is a part of A. A is a part of B. What is B?` */
-function promptOf({ hops }: Question): string {
+function promptOf({ hops }: SearchQuestion): string {
   const facts = hops.map(
     ({ from, relation }, i) => `${i === 0 ? from : UNKNOWNS[i - 1]} is ${SAID[relation]} ${UNKNOWNS[i]}.`,
   );
@@ -95,7 +95,7 @@ export function searchQaEnvironment(): Environment {
   });
 }
 
-function questionAt({ split, level, index }: TaskRef): Question {
+function questionAt({ split, level, index }: TaskRef): SearchQuestion {
   const questions = theLibrary().questions[split].get(shapeOf(level).level)!;
   if (!Number.isSafeInteger(index) || index < 0 || index >= questions.length) {
     throw new GradusError(

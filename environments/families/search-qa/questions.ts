@@ -15,14 +15,14 @@ interface Hop {
   to: string;
 }
 
-export interface Question {
+export interface SearchQuestion {
   hops: readonly Hop[];
   /** Names of what the last hop leads to: the one in the text first, then others of the same split. */
   answers: readonly string[];
 }
 
 /** By split and level, in the order in which they are dealt. */
-export type Questions = Readonly<Record<Split, ReadonlyMap<number, readonly Question[]>>>;
+export type Questions = Readonly<Record<Split, ReadonlyMap<number, readonly SearchQuestion[]>>>;
 
 /** Of one level and split, with the same answer: some nouns are what thousands of others are a kind of. */
 const MOST_OF_ONE_ANSWER = 20;
@@ -91,7 +91,7 @@ export function* makeQuestions(
     return { sources, hops, last: at };
   };
 
-  const questions: Record<Split, Map<number, Question[]>> = {
+  const questions: Record<Split, Map<number, SearchQuestion[]>> = {
     train: new Map(),
     heldout: new Map(),
     test: new Map(),

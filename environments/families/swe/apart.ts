@@ -4,7 +4,7 @@ import type { Mount, Ran, Running } from '../../sandbox/contract.ts';
 import { openSandbox } from '../../sandbox/open-sandbox.ts';
 import type { Bug } from './bug.ts';
 import { testSite } from './packages/prepared.ts';
-import { limitsOf, SPARE_SECONDS, wallSecondsOf, type NoReport } from './run-limits.ts';
+import { testRunLimits, SPARE_SECONDS, wallSecondsOf, type NoReport } from './run-limits.ts';
 import { PYTHON_ALONE, pythonProgram, sandboxKilled } from './sandboxed-python.ts';
 import { isBelow, type Tree } from './tree.ts';
 
@@ -51,13 +51,13 @@ export const apartPrograms = (): Record<string, string> => ({
   ...Object.fromEntries(APART.map((name) => [name, pythonProgram(`apart/${name}`)])),
 });
 
-export const codeOf = ({ sources, tests }: ApartRun['bug'], tree: Tree) =>
+export const codeInTree = ({ sources, tests }: ApartRun['bug'], tree: Tree) =>
   Object.fromEntries([...tree].filter(([path]) => isBelow(sources, path) && !isBelow(tests, path)));
 
 /** What a run is asked, but for its programs and how the code is reached: also outside of our sandbox. */
 export const apartRequest = ({ bug, tree, tests, changed }: ApartRun) => ({
   tree: Object.fromEntries(tree),
-  code: codeOf(bug, tree),
+  code: codeInTree(bug, tree),
   changed: Object.fromEntries(changed ?? []),
   tests,
   files: bug.testFiles.filter((file) => tree.has(file)),
@@ -83,7 +83,7 @@ export async function runApart(run: ApartRun): Promise<RanApart> {
   const sandbox = await openSandbox();
   const programs = apartPrograms();
   const site = run.bug.style === 'pytest' ? (run.site ?? testSite()) : undefined;
-  const limits = limitsOf(run.bug.cpuSeconds);
+  const limits = testRunLimits(run.bug.cpuSeconds);
   const patience = {
     wallSeconds: limits.wallSeconds + SPARE_SECONDS,
     cpuSeconds: limits.cpuSeconds + SPARE_SECONDS,
@@ -97,7 +97,7 @@ export async function runApart(run: ApartRun): Promise<RanApart> {
     // Where both are in one machine, the code would find the sound one beside it.
     ...(run.fresh &&
       sandbox.talks && {
-        sound: codeOf(run.bug, run.fresh.sound),
+        sound: codeInTree(run.bug, run.fresh.sound),
         asked_by: run.fresh.askedBy,
         draw: run.fresh.draw,
       }),

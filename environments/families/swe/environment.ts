@@ -13,7 +13,7 @@ import { fold } from '../../contract/session.ts';
 import { formatVerifier } from '../../verifiers/format.ts';
 import type { Bug } from './bug.ts';
 import { failToPass } from './fail-to-pass.ts';
-import { judge } from './judge.ts';
+import { judgePatch } from './judge.ts';
 import { patchBetween, patched } from './patch.ts';
 import { patchSimilarity } from './patch-similarity.ts';
 import { toolsOf, type TreeToolName } from './tools.ts';
@@ -80,7 +80,7 @@ export function sweEnvironment<B extends Bug>(source: BugSource<B>): Environment
         return { state: { ...state, patch: patchBetween(bug.tree, done.tree) }, did: done.text };
       },
       async end(state, _, signal) {
-        const { mended, evidence } = await judge(source.bug(state.task), state.patch, {
+        const { mended, evidence } = await judgePatch(source.bug(state.task), state.patch, {
           id: state.id,
           signal,
         });

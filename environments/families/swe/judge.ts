@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { GradusError } from '../../../core/errors.ts';
 import type { Mount } from '../../sandbox/contract.ts';
-import { apartRequest, codeOf, runApart, type ApartReport } from './apart.ts';
+import { apartRequest, codeInTree, runApart, type ApartReport } from './apart.ts';
 import type { Bug } from './bug.ts';
-import { Judgements, type Asker, type Judged } from './judgements.ts';
+import { Judgements, type JudgementCaller, type Judged } from './judgements.ts';
 import { patched } from './patch.ts';
 import { SPARE_SECONDS, wallSecondsOf, type NoReport } from './run-limits.ts';
 import { pythonProgram, runPython } from './sandboxed-python.ts';
@@ -33,7 +33,7 @@ const STOPPED_SECONDS = 10;
  * wherever a test can be run so, and every canary of the others fails (ADR 0052). A patch that reaches for the interpreter is refused unrun.
  * A patch that waits or loops until a limit of its run, or keeps who reports from doing so, is not mended. Throws GradusError where the sandbox is at fault.
  */
-export async function judge(bug: Bug, patch: string, asker: Asker): Promise<Judgement> {
+export async function judgePatch(bug: Bug, patch: string, asker: JudgementCaller): Promise<Judgement> {
   const sources = sourcesOf(bug, patched(bug.tree, patch));
   if (sources.size === 0) return { mended: false, evidence: 'no source was changed' };
   const tree = withFiles(bug.tree, sources);
@@ -54,7 +54,7 @@ export const requestsOf = (bug: Bug) => {
     apart: {
       ...apartRequest({ bug, tree, tests: apart }),
       ...(bug.drawn === undefined && {
-        sound: codeOf(bug, patched(bug.tree, bug.mend)),
+        sound: codeInTree(bug, patched(bug.tree, bug.mend)),
         asked_by: askedBy(bug),
       }),
     },

@@ -8,7 +8,7 @@ export interface Judged<Verdict> {
 }
 
 /** For whom a patch is judged: the id of its episode, which is the same when it asks again, and who may give up waiting. */
-export interface Asker {
+export interface JudgementCaller {
   id: string;
   signal: AbortSignal;
 }
@@ -26,7 +26,11 @@ export class Judgements<Verdict extends object> {
   readonly #running = new Map<string, Promise<Verdict>>();
 
   /** The verdict on what `key` names. Rejects with the signal's reason where it has not begun by then. */
-  async of(key: string, { id, signal }: Asker, judge: () => Promise<Judged<Verdict>>): Promise<Verdict> {
+  async of(
+    key: string,
+    { id, signal }: JudgementCaller,
+    judge: () => Promise<Judged<Verdict>>,
+  ): Promise<Verdict> {
     const own = `${key} ${id}`;
     const found = (): Verdict | Promise<Verdict> | undefined =>
       this.#known.get(key) ?? this.#known.get(own) ?? this.#running.get(own);

@@ -17,7 +17,7 @@ export const wallSecondsOf = (cpuSeconds: number): number => 4 * cpuSeconds + 10
 export const SPARE_SECONDS = 20;
 
 /** Of the code under test, where it has a sandbox of its own. */
-export const limitsOf = (cpuSeconds: number): Pick<Limits, 'wallSeconds' | 'cpuSeconds'> => ({
+export const testRunLimits = (cpuSeconds: number): Pick<Limits, 'wallSeconds' | 'cpuSeconds'> => ({
   wallSeconds: wallSecondsOf(cpuSeconds),
   cpuSeconds,
 });

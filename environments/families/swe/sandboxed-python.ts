@@ -31,7 +31,7 @@ export interface PythonRun {
 }
 
 /** What the program printed after the line with which it said that it was ready. */
-export interface Answer {
+interface Answer {
   /** The last line; null where it came to no good end. */
   answer: unknown;
   /** Those before. */

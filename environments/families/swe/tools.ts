@@ -13,12 +13,12 @@ interface Done {
 }
 
 /** What tools know of where a tree is from. */
-export type Place = TestRun['bug'] & { links?: readonly Link[] };
+export type CheckedOutBug = TestRun['bug'] & { links?: readonly Link[] };
 
 /** A tool on a tree: a function of tree and arguments, so a call that was cut off can be made again anywhere. */
 interface TreeTool<Arguments extends z.ZodType = z.ZodType> {
   tool: Tool;
-  act(place: Place, tree: Tree, args: z.output<Arguments>, signal: AbortSignal): Done | Promise<Done>;
+  act(place: CheckedOutBug, tree: Tree, args: z.output<Arguments>, signal: AbortSignal): Done | Promise<Done>;
 }
 
 function treeTool<Arguments extends z.ZodType>(

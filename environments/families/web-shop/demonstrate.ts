@@ -2,7 +2,7 @@ import type { ToolCall } from '../../../core/episode/episode.ts';
 import type { Demonstration, DemonstrationTurn } from '../../contract/environment.ts';
 import { ENTRANCE, pageAt } from './pages.ts';
 import type { Goal, Product } from './product.ts';
-import { rewardOf } from './reward.ts';
+import { purchaseReward } from './reward.ts';
 import type { Visit } from './goals.ts';
 import type { Shop } from './shop.ts';
 import { addressAfter, readAt } from './visit.ts';
@@ -36,7 +36,7 @@ export function demonstrate(visit: Visit): Demonstration {
         click('features');
         click('back');
       }
-      if (offered && rewardOf(goal, { product, options: goal.options }).reward === 1) {
+      if (offered && purchaseReward(goal, { product, options: goal.options }).reward === 1) {
         for (const value of Object.values(goal.options)) click(value);
         click('buy now');
         return { turns, weight: 1 };

@@ -4,7 +4,7 @@ import type { Split, TaskRef } from '../../../core/refs.ts';
 import { splitOfProblem } from '../../contract/generated-tasks.ts';
 import { makeCatalogue } from './catalogue.ts';
 import { LEVELS, type Level } from './levels.ts';
-import { priceText, type Goal, type Product } from './product.ts';
+import { centsText, type Goal, type Product } from './product.ts';
 import { openShop, type Shop } from './shop.ts';
 import { makeStall } from './stall.ts';
 
@@ -84,14 +84,14 @@ export function wishText(goal: Goal, shop: Level['shop']): string {
     // In brackets a word is the same token as where it is clicked on; behind a blank it would be another.
     const more = [
       ...Object.values(options),
-      ...(priceLimit === null ? [] : [`at most ${priceText(priceLimit)}`]),
+      ...(priceLimit === null ? [] : [`at most ${centsText(priceLimit)}`]),
     ];
     return `${attributes.join(' ')} ${type}${more.length === 0 ? '' : ` (${more.join(', ')})`}`;
   }
   const wishes = Object.entries(options).map(([kind, value]) => `${kind} ${value}`);
   return (
     `Buy this in the shop: ${type}, ${inWords(attributes)}, with ${inWords(wishes)}, ` +
-    `for at most ${priceText(priceLimit!)}.`
+    `for at most ${centsText(priceLimit!)}.`
   );
 }
 

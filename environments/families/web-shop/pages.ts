@@ -1,4 +1,4 @@
-import { priceText, titleOf, type Product, type Purchase } from './product.ts';
+import { centsText, titleOf, type Product, type Purchase } from './product.ts';
 import type { Shop } from './shop.ts';
 
 /** A page of the shop, before it is written as text or as HTML. */
@@ -43,7 +43,7 @@ function entrance(shop: Shop): Page {
 }
 
 function row({ links }: Shop, product: Product, query: string): Part[] {
-  const [title, price, to] = [titleOf(product), priceText(product.price), `/item/${product.id}${query}`];
+  const [title, price, to] = [titleOf(product), centsText(product.price), `/item/${product.id}${query}`];
   if (links === 'titles') return [{ label: title, to }, price];
   // The link comes last: who reads from left to right knows by then what it is of.
   return [title, price, { label: product.id, to }];
@@ -100,7 +100,7 @@ function item(product: Product, params: URLSearchParams): Page {
   return {
     searchBox: false,
     lines: [
-      [titleOf(product), priceText(product.price)],
+      [titleOf(product), centsText(product.price)],
       ...options,
       [
         { label: 'buy now', to: `/buy/${product.id}?${params.toString()}` },

@@ -19,7 +19,7 @@ export function titleOf({ brand, attributes, titled, type }: Product): string {
   return [...(brand === null ? [] : [brand]), ...attributes.slice(0, titled), type].join(' ');
 }
 
-export function priceText(cents: number): string {
+export function centsText(cents: number): string {
   return cents % 100 === 0 ? `$${cents / 100}` : `$${(cents / 100).toFixed(2)}`;
 }
 

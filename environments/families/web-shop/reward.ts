@@ -16,7 +16,7 @@ export interface RewardParts extends Record<string, number | number[]> {
  *
  * A goal without a limit has no term for the price; r_type is our own.
  */
-export function rewardOf(goal: Goal, purchase: Purchase): { reward: number; parts: RewardParts } {
+export function purchaseReward(goal: Goal, purchase: Purchase): { reward: number; parts: RewardParts } {
   const { product } = purchase;
   const wanted = Object.entries(goal.options);
   const parts: RewardParts = {

@@ -5,7 +5,7 @@ import type { Json } from '../../../core/json/json.ts';
 import { asText } from './as-text.ts';
 import { pageAt, resultsAt, type Page } from './pages.ts';
 import type { Visit } from './goals.ts';
-import { rewardOf } from './reward.ts';
+import { purchaseReward } from './reward.ts';
 import type { Shop } from './shop.ts';
 
 /** Where a call leads from an address. Throws ToolRefusal for what the page there does not have. */
@@ -32,7 +32,7 @@ export interface Bought extends Record<string, Json> {
 /** What getting to an address has bought, and what that was worth; null on all other pages. */
 export function boughtAt({ shop, goal }: Visit, address: string): Bought | null {
   const { purchase } = existing(shop, address);
-  return purchase === undefined ? null : rewardOf(goal, purchase);
+  return purchase === undefined ? null : purchaseReward(goal, purchase);
 }
 
 /** What the policy reads at an address; buying something ends the visit. */

@@ -5,7 +5,7 @@ import { chromium } from './chromium.ts';
 import { Room } from './room.ts';
 
 /** What a page may load. */
-export interface Served {
+export interface ServedFile {
   contentType: string;
   body: string | Buffer;
 }
@@ -14,7 +14,7 @@ export interface OpenPage {
   /** The address to begin with. */
   url: string;
   /** Answers every request that the page makes; null is "not found". There is no network behind it. */
-  serve: (url: URL) => Served | null | Promise<Served | null>;
+  serve: (url: URL) => ServedFile | null | Promise<ServedFile | null>;
   /** JavaScript that runs in every document before its own. */
   init?: string;
   /** Its clock begins at this time (milliseconds since 1970) and stands: `page.clock` moves it. Else it is the real one. */

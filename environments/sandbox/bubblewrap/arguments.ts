@@ -1,7 +1,7 @@
 import type { Limits, LongCommand, Mount } from '../contract.ts';
 import { WORK_FOLDER } from '../contract.ts';
 import type { HostFolders } from '../linux/host.ts';
-import { environmentOf, writableSizes } from '../linux/launcher.ts';
+import { processEnvironment, writableSizes } from '../linux/launcher.ts';
 import { SANDBOX_UID } from '../linux/user.ts';
 
 /** Descriptors that bubblewrap has, and closes before the command begins. */
@@ -52,7 +52,7 @@ export function privateArguments(
   mounts: readonly Mount[],
 ): Buffer {
   const words = [
-    ...Object.entries(environmentOf(command)).flatMap(([name, value]) => ['--setenv', name, value]),
+    ...Object.entries(processEnvironment(command)).flatMap(([name, value]) => ['--setenv', name, value]),
     ...mounts.flatMap(({ from, at }) => ['--ro-bind', from, at]),
     ...(command.links ?? []).flatMap(({ at, to }) => ['--symlink', to, at]),
   ];

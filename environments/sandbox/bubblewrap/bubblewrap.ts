@@ -13,7 +13,7 @@ import { bubblewrapArguments, privateArguments } from './arguments.ts';
 import { compileFilter } from './seccomp.ts';
 import type { Architecture } from './seccomp.ts';
 
-export interface Installation {
+interface Installation {
   bwrap: string;
   /** Present where we are root, which the sandbox must not be. */
   setpriv: string | undefined;

@@ -17,10 +17,10 @@ export const cachedBubblewrap = (): string =>
 /** Bubblewrap's options that are not in every version in use. */
 const NEEDED_OPTIONS = ['--disable-userns', '--size', '--perms', '--info-fd', '--args'];
 
-export type Found = { sandbox: Bubblewrap } | { missing: string };
+export type FoundBubblewrap = { sandbox: Bubblewrap } | { missing: string };
 
 /** A sandbox that has run a command here, or why there is none and what to do about it. */
-export async function findBubblewrap(env: NodeJS.ProcessEnv = process.env): Promise<Found> {
+export async function findBubblewrap(env: NodeJS.ProcessEnv = process.env): Promise<FoundBubblewrap> {
   if (process.platform !== 'linux') return { missing: 'bubblewrap needs Linux' };
   const architecture = process.arch;
   if (architecture !== 'x64' && architecture !== 'arm64') {

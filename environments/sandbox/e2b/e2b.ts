@@ -1,12 +1,12 @@
 import type { Sandbox as RemoteSandbox } from 'e2b';
 import { GradusError, isA, messageOf } from '../../../core/errors.ts';
-import { limitsOf, refuseCommand, shellWord } from '../command.ts';
+import { commandLimits, refuseCommand, shellWord } from '../command.ts';
 import { WORK_FOLDER } from '../contract.ts';
 import type { Command, Ending, Limits, Ran, Running, Sandbox } from '../contract.ts';
 import { unpackFiles } from '../linux/archive.ts';
-import { BoundedOutput } from '../linux/bounded-output.ts';
-import { packed, stageOf } from '../linux/follow.ts';
-import { BEGINS, environmentOf, launcherArguments, limitArguments, PRLIMIT } from '../linux/launcher.ts';
+import { ProgramOutput } from '../linux/bounded-output.ts';
+import { packed, endingOfExit } from '../linux/follow.ts';
+import { BEGINS, processEnvironment, launcherArguments, limitArguments, PRLIMIT } from '../linux/launcher.ts';
 import { setprivArguments } from '../linux/user.ts';
 
 /** Our own files in the remote machine; root's. */
@@ -35,7 +35,7 @@ export class E2B implements Sandbox {
    * processes, by the kernel there; all processes' memory, and all files', by the machine that the template asks for.
    */
   async run(command: Command): Promise<Ran> {
-    const limits = limitsOf(command);
+    const limits = commandLimits(command);
     if (!Number.isFinite(limits.wallSeconds)) refuseCommand('a command in the sandbox e2b has an end');
     if (command.mounts?.length || command.links?.length) {
       refuseCommand(
@@ -60,7 +60,7 @@ export class E2B implements Sandbox {
 
   /** Whether a machine there says that it reaches no network. Throws as `run` does. */
   async confirmsNoNetwork(): Promise<boolean> {
-    const remote = await this.#create(limitsOf({}), undefined);
+    const remote = await this.#create(commandLimits({}), undefined);
     try {
       const { allowInternetAccess } = await answered(undefined, () => remote.getInfo());
       return allowInternetAccess === false;
@@ -105,7 +105,7 @@ async function runIn(
   };
   const onAbort = (): void => end('killed');
   command.signal?.addEventListener('abort', onAbort);
-  const output = new BoundedOutput(limits.outputBytes, () => end('output'));
+  const output = new ProgramOutput(limits.outputBytes, () => end('output'));
   const [out, error] = [output.keep(), output.keep()];
   const started = performance.now();
   const clock = setTimeout(() => end('wall-time'), limits.wallSeconds * 1000);
@@ -131,7 +131,7 @@ async function runIn(
   }
   command.signal?.throwIfAborted();
   const seconds = (performance.now() - started) / 1000;
-  const stage = stageOf(exit, ending);
+  const stage = endingOfExit(exit, ending);
   const collect = command.collect ?? [];
   let files: Ran['files'] = new Map();
   if (stage.ended === 'exit' && (collect.length > 0 || exit === UNABLE)) {
@@ -168,7 +168,7 @@ function script(command: Command, limits: Limits): string {
   const words = (list: readonly (string | undefined)[]): string =>
     list.map((one) => shellWord(one!)).join(' ');
   const nobody = ['setpriv', ...setprivArguments(MACHINE_UID), '--bounding-set=-all', '--inh-caps=-all'];
-  const variables = Object.entries(environmentOf(command)).map(([key, value]) => `${key}=${value}`);
+  const variables = Object.entries(processEnvironment(command)).map(([key, value]) => `${key}=${value}`);
   const bounded = [
     // What is collected goes through one file.
     ...limitArguments({ ...limits, fileBytes: Math.max(limits.fileBytes, 2 * limits.writableBytes) }),

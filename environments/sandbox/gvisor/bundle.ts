@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Limits, LongCommand, Mount } from '../contract.ts';
 import { WORK_FOLDER } from '../contract.ts';
 import type { HostFolders } from '../linux/host.ts';
-import { environmentOf, writableSizes } from '../linux/launcher.ts';
+import { processEnvironment, writableSizes } from '../linux/launcher.ts';
 import { GROUP, PASSWD, SANDBOX_UID } from '../linux/user.ts';
 
 /** A folder of our own with an OCI bundle (config.json and rootfs) and the state of its container. */
@@ -40,7 +40,7 @@ export function writeBundle(
     process: {
       user: { uid: SANDBOX_UID, gid: SANDBOX_UID },
       args: argv,
-      env: Object.entries(environmentOf(command)).map(([name, value]) => `${name}=${value}`),
+      env: Object.entries(processEnvironment(command)).map(([name, value]) => `${name}=${value}`),
       cwd: WORK_FOLDER,
       capabilities: {},
       noNewPrivileges: true,

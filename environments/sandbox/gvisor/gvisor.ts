@@ -12,7 +12,7 @@ import { spawnSandbox } from '../linux/spawn.ts';
 import { setprivArguments } from '../linux/user.ts';
 import { writeBundle } from './bundle.ts';
 
-export interface Installation {
+interface Installation {
   runsc: string;
   /** Present where we are root, which the sandbox must not be. */
   setpriv: string | undefined;

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { OUTPUT_PATIENCE } from '../contract.ts';
 
 /** Keeps the first `limit` bytes of several streams together, and reads on. */
-export class BoundedOutput {
+export class ProgramOutput {
   readonly #limit: number;
   readonly #onFlood: () => void;
   #seen = 0;

@@ -7,7 +7,7 @@ import type { Ending, Limits, Ran } from '../contract.ts';
 import { packFiles } from './archive.ts';
 import { BEGINS, MAX_PIPES } from './launcher.ts';
 import type { AnyCommand } from './launcher.ts';
-import { watch } from './watch.ts';
+import { watchProgram } from './watch.ts';
 import type { Watch } from './watch.ts';
 
 /** How long a sandbox may take to come up and lay out files, on a machine that is busy. */
@@ -112,7 +112,7 @@ export function follow(
     // Nothing runs that nobody looks at.
     void (async () => {
       try {
-        const watching = await watch(watched, () => end('killed'));
+        const watching = await watchProgram(watched, () => end('killed'));
         if (gone) watching.stop();
         else observer = watching;
         gate.end('go\n');
@@ -137,7 +137,7 @@ export function follow(
       );
     }
     over.resolve({
-      ...stageOf(exit, ending),
+      ...endingOfExit(exit, ending),
       seconds: started === undefined ? 0 : (performance.now() - started) / 1000,
     });
   };
@@ -174,7 +174,7 @@ export function follow(
 }
 
 /** How a command is over, by a shell's exit status (null where there is none) and why we ended it, if we did. */
-export function stageOf(
+export function endingOfExit(
   exit: number | null,
   ending: Ending | undefined,
 ): Pick<Ran, 'exit' | 'signal' | 'ended'> {

@@ -83,7 +83,7 @@ export function launcherArguments(
 }
 
 /** The variables of a command. */
-export const environmentOf = (command: Pick<LongCommand, 'env'>): Record<string, string> => ({
+export const processEnvironment = (command: Pick<LongCommand, 'env'>): Record<string, string> => ({
   PATH: '/usr/local/bin:/usr/bin:/bin',
   HOME: '/tmp',
   TMPDIR: '/tmp',

@@ -1,24 +1,24 @@
 import { GradusError, isA } from '../../../core/errors.ts';
-import { limitsOf } from '../command.ts';
-import type { Backend, Command, Limits, LongCommand, Ran, Running, Sandbox } from '../contract.ts';
+import { commandLimits } from '../command.ts';
+import type { SandboxBackend, Command, Limits, LongCommand, Ran, Running, Sandbox } from '../contract.ts';
 import { unpackFiles } from './archive.ts';
-import { BoundedOutput } from './bounded-output.ts';
+import { ProgramOutput } from './bounded-output.ts';
 import type { Launched } from './follow.ts';
 import type { AnyCommand } from './launcher.ts';
 import { lookout } from './watch.ts';
 
 /** A sandbox that is a tree of processes on this machine. */
 export abstract class LinuxSandbox implements Sandbox {
-  abstract readonly name: Backend;
+  abstract readonly name: SandboxBackend;
   readonly talks = true;
 
   protected abstract launch(command: AnyCommand, limits: Limits): Promise<Launched>;
 
   async run(command: Command): Promise<Ran> {
-    const limits = limitsOf(command);
+    const limits = commandLimits(command);
     await lookout();
     const { stdin, stdout, stderr, begun, over, end, collected } = await this.launch(command, limits);
-    const output = new BoundedOutput(limits.outputBytes, () => end('output'));
+    const output = new ProgramOutput(limits.outputBytes, () => end('output'));
     const [out, error] = [output.read(stdout), output.read(stderr)];
     stdin.end(command.stdin ?? '');
     await begun.catch((reason: unknown) => explain(reason, error().toString()));
@@ -35,7 +35,7 @@ export abstract class LinuxSandbox implements Sandbox {
 
   async start(command: LongCommand): Promise<Running> {
     const endless = { wallSeconds: Number.POSITIVE_INFINITY, cpuSeconds: Number.POSITIVE_INFINITY };
-    const limits = limitsOf({ limits: { ...endless, ...command.limits } });
+    const limits = commandLimits({ limits: { ...endless, ...command.limits } });
     await lookout();
     const { stdin, stdout, stderr, pipes, begun, over, end } = await this.launch(command, limits);
     await begun;

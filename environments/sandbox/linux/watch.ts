@@ -24,7 +24,7 @@ let thread: Promise<Worker> | undefined;
  * Looks at a sandbox from a thread of its own, which ends it when it has used up what it may. Resolves when the look goes
  * on whatever this process's event loop does. `lost` is called where the thread is no more. Throws what `lookout` throws.
  */
-export async function watch(watched: Omit<Watched, 'port'>, lost: () => void): Promise<Watch> {
+export async function watchProgram(watched: Omit<Watched, 'port'>, lost: () => void): Promise<Watch> {
   const watcher = await lookout();
   const { port1: ours, port2: port } = new MessageChannel();
   ours.once('close', lost);

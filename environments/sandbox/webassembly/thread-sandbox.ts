@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { GradusError } from '../../../core/errors.ts';
-import { checkCommand, limitsOf, refuseCommand } from '../command.ts';
+import { checkCommand, commandLimits, refuseCommand } from '../command.ts';
 import { OUTPUT_PATIENCE } from '../contract.ts';
-import type { Backend, Command, Ending, Limits, Ran, Running, Sandbox } from '../contract.ts';
+import type { SandboxBackend, Command, Ending, Limits, Ran, Running, Sandbox } from '../contract.ts';
 
 /** What the thread says: a piece of output, or how the program ended. */
 type Message = { fd: 1 | 2; data: Uint8Array } | { exit: number };
@@ -15,7 +15,7 @@ const HEAP_MEGABYTES = 64;
  * and nothing to mount; commands that ask for such are refused.
  */
 export abstract class ThreadSandbox implements Sandbox {
-  abstract readonly name: Backend;
+  abstract readonly name: SandboxBackend;
   readonly talks = false;
   protected abstract readonly thread: URL;
 
@@ -24,7 +24,7 @@ export abstract class ThreadSandbox implements Sandbox {
 
   async run(command: Command): Promise<Ran> {
     checkCommand(command);
-    const limits = limitsOf(command);
+    const limits = commandLimits(command);
     if (
       command.files?.length ||
       command.collect?.length ||

@@ -6,10 +6,10 @@ import type { Json } from '../../../core/json/json.ts';
 import type { TierFinding, TierVerifier } from '../../contract/environment.ts';
 import { complete } from './chat-client.ts';
 import type { ChatCall, ChatServer, Completion } from './chat-client.ts';
-import { majority } from './majority.ts';
+import { majorityVote } from './majority.ts';
 import type { Vote } from './majority.ts';
 import { judgeMessages, reminded, WORDING } from './messages.ts';
-import type { ChatMessage } from './messages.ts';
+import type { JudgeMessage } from './messages.ts';
 import { checkedOptions } from './options.ts';
 import type { Judge, JudgeOptions } from './options.ts';
 import { readAnswer } from './read-answer.ts';
@@ -102,7 +102,7 @@ async function ask(judge: Judge, version: string, attempt: Json, signal: AbortSi
   const ballots = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const usd = ballots.reduce((sum, ballot) => sum + ballot.usd, 0);
   const votes = ballots.filter((ballot) => ballot.kind === 'vote');
-  const opinion = majority(votes, judge.samples, judge.agreeWithin);
+  const opinion = majorityVote(votes, judge.samples, judge.agreeWithin);
   if (opinion) {
     const { score, uncertainty } = opinion;
     const reasons = opinion.votes.map(({ reason }) => reason).filter(Boolean);
@@ -125,7 +125,7 @@ async function ask(judge: Judge, version: string, attempt: Json, signal: AbortSi
 async function cast(
   judge: Judge,
   server: ChatServer,
-  messages: ChatMessage[],
+  messages: JudgeMessage[],
   seed: number,
   call: ChatCall,
 ): Promise<Ballot> {
@@ -141,7 +141,7 @@ async function cast(
   return { kind: 'abstained', type: again.type, reason: again.reason, usd };
 }
 
-function requestOf(judge: Judge, messages: ChatMessage[], seed: number): Json {
+function requestOf(judge: Judge, messages: JudgeMessage[], seed: number): Json {
   const { model, temperature, maxTokens, jsonSchema, responseFormat } = judge;
   const format: Json =
     responseFormat === 'json_schema'

@@ -3,7 +3,7 @@ export interface Vote {
   reason: string;
 }
 
-export interface Opinion {
+interface Opinion {
   score: number;
   uncertainty: number;
   /** The votes that share it. */
@@ -18,7 +18,7 @@ export interface Opinion {
  * scale away: 0.35 for a single vote, 0.25 for three and 0.20 for five that agree. Judges that are one model agree
  * more easily than judges that are right, so unanimity is no certainty.
  */
-export function majority(votes: readonly Vote[], asked: number, agreeWithin: number): Opinion | null {
+export function majorityVote(votes: readonly Vote[], asked: number, agreeWithin: number): Opinion | null {
   const sorted = votes.toSorted((a, b) => a.score - b.score);
   let largest: Vote[] = [];
   for (const [i, lowest] of sorted.entries()) {

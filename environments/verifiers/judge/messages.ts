@@ -3,7 +3,7 @@ import { canonicalJson } from '../../../core/json/canonical-json.ts';
 import type { Json } from '../../../core/json/json.ts';
 import type { Judge } from './options.ts';
 
-export interface ChatMessage {
+export interface JudgeMessage {
   role: 'system' | 'user';
   content: string;
 }
@@ -15,7 +15,7 @@ export const WORDING = 1;
  * What the model reads. The policy's text stands only in the user message, as JSON between two lines with a mark that
  * is a digest of that very text, so that the text cannot contain it.
  */
-export function judgeMessages(judge: Pick<Judge, 'rubric' | 'jsonSchema'>, attempt: Json): ChatMessage[] {
+export function judgeMessages(judge: Pick<Judge, 'rubric' | 'jsonSchema'>, attempt: Json): JudgeMessage[] {
   const data = withoutControlTokens(JSON.stringify(attempt, null, 1));
   const mark = createHash('sha256').update(data).digest('hex').slice(0, 24);
   const system = [
@@ -32,7 +32,7 @@ export function judgeMessages(judge: Pick<Judge, 'rubric' | 'jsonSchema'>, attem
 }
 
 /** The same question again, to a model that did not answer with what was asked for. */
-export function reminded(messages: ChatMessage[]): ChatMessage[] {
+export function reminded(messages: JudgeMessage[]): JudgeMessage[] {
   const reminder =
     '\n\nAnswer with exactly one JSON object that conforms to the JSON schema, without any text around it.';
   return messages.map(({ role, content }) => ({

@@ -1,6 +1,6 @@
 import type { FastVerifier } from '../../contract/environment.ts';
 import { lastBoxed } from './last-boxed.ts';
-import { canonicalValue, LONGEST_ANSWER, readMathValue, sameValue } from './math-value.ts';
+import { canonicalValue, LONGEST_MATH_ANSWER, readMathValue, sameValue } from './math-value.ts';
 
 export interface BoxedMathOptions {
   /** An answer without a box is read as a whole. */
@@ -30,7 +30,7 @@ export function boxedMath({ bare = false, lowestTerms = true }: BoxedMathOptions
       if (answer === null) return { kind: 'score', score: 0, evidence: 'no answer' };
       const boxed = lastBoxed(answer) ?? (bare ? answer : null);
       if (boxed === null) return { kind: 'score', score: 0, evidence: 'no \\boxed{…} that is closed' };
-      if (boxed.length > LONGEST_ANSWER) {
+      if (boxed.length > LONGEST_MATH_ANSWER) {
         return { kind: 'score', score: 0, evidence: `${boxed.length} characters are no answer` };
       }
       const expected = readMathValue(lastBoxed(task.answer) ?? task.answer);

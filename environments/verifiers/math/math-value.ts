@@ -19,13 +19,13 @@ export type MathValue =
   | { kind: 'text'; text: string };
 
 /** Longest answer that is read, in characters, most items of a list, and deepest list in lists. */
-export const LONGEST_ANSWER = 500;
+export const LONGEST_MATH_ANSWER = 500;
 const MOST_ITEMS = 64;
 const DEEPEST = 3;
 
-/** Never throws and never evaluates: `2+3` is text. Longer input than `LONGEST_ANSWER` is text as it stands. */
+/** Never throws and never evaluates: `2+3` is text. Longer input than `LONGEST_MATH_ANSWER` is text as it stands. */
 export function readMathValue(latex: string): MathValue {
-  if (latex.length > LONGEST_ANSWER) return { kind: 'text', text: latex };
+  if (latex.length > LONGEST_MATH_ANSWER) return { kind: 'text', text: latex };
   return readPart(plainLatex(latex), 0);
 }
 

@@ -16,7 +16,7 @@ import { DFT_SCALE, onScale, XTB_SCALE } from '../../../environments/families/mo
 import type { Properties } from '../../../environments/families/molecules/verifiers.ts';
 import { inParallel } from '../../../store/in-parallel.ts';
 import { readEpisodes } from './stored-episodes.ts';
-import type { StoredEpisode } from './stored-episodes.ts';
+import type { ReportEpisode } from './stored-episodes.ts';
 
 /** What a tier has said of a molecule, for the target that it was designed for. */
 export interface TierVerdict {
@@ -27,7 +27,7 @@ export interface TierVerdict {
 }
 
 /** One episode of a run: what was wanted, what was written, and all that is known of it. */
-export interface Design extends Pick<StoredEpisode, 'id' | 'stage' | 'basis'> {
+export interface Design extends Pick<ReportEpisode, 'id' | 'stage' | 'basis'> {
   task: TaskRef;
   target: Target;
   /** Canonical SMILES; null for what is no molecule within the limits of the task. */
@@ -88,7 +88,7 @@ interface Read {
 async function designOf(
   environment: HostedEnvironment,
   run: string,
-  { id, stage, basis, task, episode }: StoredEpisode,
+  { id, stage, basis, task, episode }: ReportEpisode,
   verifiers: readonly string[],
 ): Promise<Read> {
   if (task.environment !== environment.name) {

@@ -17,7 +17,7 @@ const judgement = (run: string, verifier: string, stage: string) => {
 };
 
 /** By verifier, what judging the report took. */
-export type Judged = Record<string, Record<(typeof STAGES)[number], ReverifyOutcome>>;
+export type JudgedStages = Record<string, Record<(typeof STAGES)[number], ReverifyOutcome>>;
 
 /** Everyone who can measure a molecule: the ladder's own, so that each is shown by all tiers, and last the one that counts. */
 export const judgesOf = (tiers: readonly ReportTier[]): string[] => [
@@ -49,7 +49,7 @@ export async function judgeReport(
   run: string,
   verifiers: readonly string[],
   say: (text: string) => void,
-): Promise<Judged> {
+): Promise<JudgedStages> {
   const by = async (verifier: string, stage: (typeof STAGES)[number]): Promise<ReverifyOutcome> => {
     const input = judgement(run, verifier, stage);
     say(`judging the report's answers ${stage} RL by ${verifier} …`);
@@ -62,7 +62,7 @@ export async function judgeReport(
     say(`  ${outcome.computed} calculated in ${outcome.seconds.toFixed(1)} s`);
     return outcome;
   };
-  const judged: Judged = {};
+  const judged: JudgedStages = {};
   for (const verifier of verifiers) {
     judged[verifier] = { before: await by(verifier, 'before'), after: await by(verifier, 'after') };
   }

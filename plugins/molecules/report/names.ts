@@ -5,7 +5,7 @@ import type { CalibrationReport } from './report.ts';
 const NAMES: Record<string, string> = { molecule: 'RDKit', xtb: 'xTB', dft: 'DFT' };
 export const toolName = (verifier: string): string => NAMES[verifier] ?? verifier;
 
-export const count = (value: number): string => value.toLocaleString('en');
+export const countText = (value: number): string => value.toLocaleString('en');
 
 /** E.g. `8.3 s` or `12 min 5 s`. */
 export function duration(seconds: number): string {
@@ -20,7 +20,7 @@ export const dollars = (usd: number): string => `US$ ${usd.toFixed(2)}`;
 export function calibrationInWords(of: CalibrationReport): string[] {
   const { pairs, line, residual, passesHold } = of;
   const [from, to] = [toolName(of.from), toolName(of.to)];
-  const words = [`${count(pairs.length)} pairs`];
+  const words = [`${countText(pairs.length)} pairs`];
   if (line !== null && residual !== null) {
     const sign = line.slope < 0 ? '−' : '+';
     words.push(
@@ -32,6 +32,6 @@ export function calibrationInWords(of: CalibrationReport): string[] {
   if (trials === 0) return [...words, `no pass of ${from} was judged`];
   return [
     ...words,
-    `a pass of ${from} held ${count(successes)} of ${count(trials)} times (${percent(low)} – ${percent(high)})`,
+    `a pass of ${from} held ${countText(successes)} of ${countText(trials)} times (${percent(low)} – ${percent(high)})`,
   ];
 }

@@ -1,4 +1,4 @@
-import { meanOf, wilson } from '../../../core/statistics/intervals.ts';
+import { meanWithInterval, wilson } from '../../../core/statistics/intervals.ts';
 import type { Interval, Mean, Proportion } from '../../../core/statistics/intervals.ts';
 import { promptOf } from '../../../environments/families/molecules/targets.ts';
 import { MET } from './best.ts';
@@ -22,7 +22,7 @@ export interface Quality {
   abstained: number;
 }
 
-export interface Comparison {
+export interface QualityComparison {
   judge: string | null;
   before: Quality;
   after: Quality;
@@ -30,12 +30,12 @@ export interface Comparison {
   gain: Mean | null;
 }
 
-export function compare(
+export function compareQuality(
   before: readonly Design[],
   after: readonly Design[],
   judge: string | null,
   confidence: number,
-): Comparison {
+): QualityComparison {
   const judged = (designs: readonly Design[]) =>
     new Map(
       designs.flatMap((design) => {
@@ -52,7 +52,7 @@ export function compare(
     judge,
     before: qualityOf(before, judge, confidence),
     after: qualityOf(after, judge, confidence),
-    gain: within(meanOf(both, confidence), -1, 1),
+    gain: within(meanWithInterval(both, confidence), -1, 1),
   };
 }
 
@@ -65,7 +65,7 @@ function qualityOf(designs: readonly Design[], judge: string | null, confidence:
       successes: designs.filter(({ smiles }) => smiles !== null).length,
       trials: designs.length,
     }),
-    score: within(meanOf(scores, confidence), 0, 1),
+    score: within(meanWithInterval(scores, confidence), 0, 1),
     good:
       judge === null
         ? null

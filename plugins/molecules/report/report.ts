@@ -7,8 +7,8 @@ import { promptOf } from '../../../environments/families/molecules/targets.ts';
 import { bestOf } from './best.ts';
 import type { BestMolecule } from './best.ts';
 import type { Design } from './designs.ts';
-import { compare, shareOf } from './quality.ts';
-import type { Comparison, Share } from './quality.ts';
+import { compareQuality, shareOf } from './quality.ts';
+import type { QualityComparison, Share } from './quality.ts';
 
 /** A tier of the ladder that the run had, the cheapest first. */
 export interface ReportTier {
@@ -64,7 +64,7 @@ export interface MoleculesReport {
   funnel: TierFunnel[];
   calibration: CalibrationReport[];
   best: BestMolecule[];
-  quality: Comparison;
+  quality: QualityComparison;
 }
 
 /** How many molecules are shown. */
@@ -81,7 +81,7 @@ export function makeReport(record: RunRecord): MoleculesReport {
       .slice(1)
       .map((_, i) => calibrationOf(tiers[i]!, tiers[i + 1]!, reached[i + 1]!, confidence)),
     best: judge === null ? [] : bestOf([...training, ...after], judge, BEST),
-    quality: compare(before, after, judge, confidence),
+    quality: compareQuality(before, after, judge, confidence),
   };
 
   /** It was asked about, or a verdict that was known already stood for it. */

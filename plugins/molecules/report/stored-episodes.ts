@@ -6,7 +6,7 @@ import { LADDER } from '../../../core/ladder/requests.ts';
 import type { TaskRef } from '../../../core/refs.ts';
 import { inParallel } from '../../../store/in-parallel.ts';
 
-export interface StoredEpisode {
+export interface ReportEpisode {
   /** As the ledger names candidates: stage/step/group/task/sample. */
   id: string;
   stage: string;
@@ -19,7 +19,7 @@ export interface StoredEpisode {
 const JUDGED = '.judged';
 
 /** The episodes of a stage or an evaluation as they were first judged, each with what the ladder rested on. */
-export async function readEpisodes(store: ObjectStore, run: string, stage: string): Promise<StoredEpisode[]> {
+export async function readEpisodes(store: ObjectStore, run: string, stage: string): Promise<ReportEpisode[]> {
   const prefix = rolloutsPrefix(run, stage);
   const keys = (await store.list(prefix)).map(({ key }) => key).toSorted();
   // What came late is in the ledger, and what it said in the cache of verdicts.

@@ -3,7 +3,7 @@ import type { Interval } from '../../../core/statistics/intervals.ts';
 import type { Target } from '../../../environments/families/molecules/targets.ts';
 import type { Properties } from '../../../environments/families/molecules/verifiers.ts';
 import { percent } from '../../../core/percent.ts';
-import { calibrationInWords, count, dollars, duration, toolName } from './names.ts';
+import { calibrationInWords, countText, dollars, duration, toolName } from './names.ts';
 import type { Quality } from './quality.ts';
 import type { MoleculesReport } from './report.ts';
 import { textTable } from '../../../runs/text-table.ts';
@@ -30,9 +30,9 @@ export function showReport({ funnel, calibration, best, quality }: MoleculesRepo
       funnel.map((tier) => [
         `${tier.tier}: ${toolName(tier.verifier)}`,
         ...[tier.candidates, tier.different, tier.passed, tier.abstained, tier.deferred, tier.waiting].map(
-          count,
+          countText,
         ),
-        tier.computed === null ? '–' : count(tier.computed),
+        tier.computed === null ? '–' : countText(tier.computed),
         tier.seconds === null ? '–' : duration(tier.seconds),
         tier.usd === null ? '–' : dollars(tier.usd),
       ]),

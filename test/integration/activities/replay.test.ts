@@ -7,14 +7,14 @@ import type { Fork } from '../../../activities/replay/fork-episode.ts';
 import { replayEpisode } from '../../../activities/replay/replay-episode.ts';
 import type { ReplayAnswer } from '../../../activities/replay/replay.ts';
 import { checkpointThatSampled, storedEpisode } from '../../../activities/replay/stored-episode.ts';
-import type { EpisodePlace, StoredEpisode } from '../../../activities/replay/stored-episode.ts';
+import type { EpisodePlace, ReplayableEpisode } from '../../../activities/replay/stored-episode.ts';
 import { PolicyPool } from '../../../activities/rollout/policy-pool.ts';
 import { plainRun } from '../../support/plain-run.ts';
 import type { RolloutGroup } from '../../../core/episode/episode.ts';
 import { openDashboard } from '../../../dashboard/open.ts';
 import type { Dashboard } from '../../../dashboard/server.ts';
 import { createDecoder } from '../../../engine/decoder/decoder.ts';
-import type { BackendKind } from '../../../engine/decoder/load-backend.ts';
+import type { DecoderBackendKind } from '../../../engine/decoder/load-backend.ts';
 import { findAddon } from '../../../engine/decoder/native/addon.ts';
 import { OWN_LOADER } from '../../../engine/own-module.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
@@ -93,7 +93,7 @@ const CUT = {
   stages: inOrder(warmStart, rl),
 };
 
-const kinds: BackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
+const kinds: DecoderBackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
 const policies = kinds.map((backend, i) => ({
   backend,
   pool: new PolicyPool(store, () => createDecoder({ backend, threads: 1 + i }), 1),
@@ -125,10 +125,10 @@ beforeAll(async () => {
 }, 600_000);
 afterAll(() => Promise.all(policies.map((one) => one.pool.close())));
 
-const open = (place: EpisodePlace): Promise<StoredEpisode> => storedEpisode(store, place);
-const toolsOf = ({ task }: StoredEpisode) => environments.get(task.ref.environment)!.tools;
+const open = (place: EpisodePlace): Promise<ReplayableEpisode> => storedEpisode(store, place);
+const toolsOf = ({ task }: ReplayableEpisode) => environments.get(task.ref.environment)!.tools;
 
-async function replayed(stored: StoredEpisode, alternatives = 3, by = pool) {
+async function replayed(stored: ReplayableEpisode, alternatives = 3, by = pool) {
   const lease = await by.lease(await checkpointThatSampled(store, stored));
   try {
     return await replayEpisode(stored, lease, { tools: toolsOf(stored), alternatives, signal });
@@ -137,7 +137,7 @@ async function replayed(stored: StoredEpisode, alternatives = 3, by = pool) {
   }
 }
 
-async function forked(stored: StoredEpisode, fork: Fork) {
+async function forked(stored: ReplayableEpisode, fork: Fork) {
   const lease = await pool.lease(await checkpointThatSampled(store, stored));
   const environment = environments.get(stored.task.ref.environment)!;
   try {
@@ -148,7 +148,7 @@ async function forked(stored: StoredEpisode, fork: Fork) {
 }
 
 /** The first stored episode that is as wanted. */
-async function find(wanted: (one: StoredEpisode) => boolean): Promise<StoredEpisode> {
+async function find(wanted: (one: ReplayableEpisode) => boolean): Promise<ReplayableEpisode> {
   for (const { place } of all) {
     const stored = await open(place);
     if (wanted(stored)) return stored;
@@ -246,9 +246,9 @@ describe('replay', () => {
 });
 
 describe('a fork', () => {
-  const calls = ({ episode }: StoredEpisode): number =>
+  const calls = ({ episode }: ReplayableEpisode): number =>
     episode.turns.filter(({ action, observation }) => action.kind === 'call' && !observation?.error).length;
-  const of = (environment: string, stage: string) => (one: StoredEpisode) =>
+  const of = (environment: string, stage: string) => (one: ReplayableEpisode) =>
     one.task.ref.environment === environment &&
     one.place.stage === stage &&
     calls(one) > 2 &&

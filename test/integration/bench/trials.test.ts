@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { caseOf, SETTING, unmasked } from '../../../bench/methods/cases.ts';
-import { compare } from '../../../bench/methods/comparison.ts';
+import { compareMethods } from '../../../bench/methods/comparison.ts';
 import type { Trial } from '../../../bench/methods/trial.ts';
 
 let out: string;
@@ -34,7 +34,7 @@ const comparison = {
 };
 
 const compareThose = (only: string[], resume: boolean): Promise<Trial[]> =>
-  compare(
+  compareMethods(
     { ...comparison, only: new Set(only) },
     { quick: true, out, resume, say: () => undefined, signal: new AbortController().signal },
   );

@@ -2,7 +2,7 @@ import type { Payload } from '@temporalio/common';
 import { WorkflowFailedError, WorkflowUpdateFailedError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import type { Wish } from '../../../core/ladder/requests.ts';
+import type { WantedVerdict } from '../../../core/ladder/requests.ts';
 import { ids, QUEUES } from '../../../core/names.ts';
 import type { Progress } from '../../../workflows/control/messages.ts';
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
@@ -108,7 +108,7 @@ async function asked(run: string, verifier: string): Promise<string[]> {
   const { store } = installation;
   const found: string[] = [];
   for (const { key } of await store.list(`runs/${run}/asks/`)) {
-    const wishes = (await store.getJson((await store.head(key))!)) as unknown as Wish[];
+    const wishes = (await store.getJson((await store.head(key))!)) as unknown as WantedVerdict[];
     found.push(...wishes.map(({ ask }) => ids.verdict(ask.request)));
   }
   return found.filter((id) => id.startsWith(`verdict/${verifier}/`));

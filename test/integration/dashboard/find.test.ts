@@ -6,7 +6,7 @@ import { unpackTar } from 'modern-tar';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepMadeRun } from '../../support/keep-made-run.ts';
 import { MADE_STAGE, madeGroup, madeSpec } from '../../support/made-run.ts';
-import { factsOf } from '../../../core/episode/facts.ts';
+import { episodeFactsOf } from '../../../core/episode/facts.ts';
 import { openDashboard } from '../../../dashboard/open.ts';
 import type { Dashboard } from '../../../dashboard/server.ts';
 import type { ObjectStore } from '../../../store/objects/object-store.ts';
@@ -29,7 +29,7 @@ let cacheBefore: string | undefined;
 
 const all = Array.from({ length: SIZE.steps }, (_, i) =>
   [0, 1, 2].flatMap((group) =>
-    factsOf(madeGroup(SIZE, i + 1, group), reward).map((facts) => ({ step: i + 1, group, ...facts })),
+    episodeFactsOf(madeGroup(SIZE, i + 1, group), reward).map((facts) => ({ step: i + 1, group, ...facts })),
   ),
 ).flat();
 

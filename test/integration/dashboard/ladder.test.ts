@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Ask } from '../../../core/ladder/requests.ts';
+import type { VerdictRequest } from '../../../core/ladder/requests.ts';
 import type { Json } from '../../../core/json/json.ts';
 import { ids, QUEUES } from '../../../core/names.ts';
 import { candidateAt, closeAllAt, ladderAt, reviewAt, reviewsOf, runAt } from '../../../dashboard/address.ts';
@@ -100,7 +100,7 @@ const digestIn = (at: string): string => /[0-9a-f]{64}/.exec(at)![0];
 async function beginReview(environment: string, subject: Json, seconds: number): Promise<string> {
   const digest = createHash('sha256').update(JSON.stringify(subject)).digest('hex');
   const request = { format: 'gradus.verify/1', verifier: 'stranger', version: '1', digest, subject } as const;
-  const ask: Ask = {
+  const ask: VerdictRequest = {
     request,
     environment,
     cost: { seconds: 1, usd: 0 },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Bug } from '../../../environments/families/swe/bug.ts';
 import { runApart } from '../../../environments/families/swe/apart.ts';
-import { judge, runTests, verdictApart } from '../../../environments/families/swe/judge.ts';
+import { judgePatch, runTests, verdictApart } from '../../../environments/families/swe/judge.ts';
 import { patchBetween } from '../../../environments/families/swe/patch.ts';
 import { SMALL_LEVELS, smallBug } from '../../../environments/families/swe/small/modules.ts';
 import { withFiles } from '../../../environments/families/swe/tree.ts';
@@ -169,7 +169,7 @@ const ATTACKS: Record<string, Record<string, string>> = {
 // At once: some of them wait until a limit is reached.
 describe.skipIf(!bubblewrap).concurrent(`a patch that mends nothing${LEFT_OUT}`, () => {
   test.each(Object.entries(ATTACKS))('and %s scores 0', async (_, files) => {
-    expect(await judge(bug, patchOf(files), { id: 'x', signal })).toMatchObject({ mended: false });
+    expect(await judgePatch(bug, patchOf(files), { id: 'x', signal })).toMatchObject({ mended: false });
   });
 
   test.each(Object.entries(ATTACKS))('and %s does not pass what it cannot see', async (_, files) => {
@@ -188,7 +188,7 @@ describe.skipIf(!bubblewrap).concurrent(`a patch that mends nothing${LEFT_OUT}`,
       const names = [...text.matchAll(/^def (\w+)/gmu)].map(([, name]) => name!);
       for (const forged of Object.values(FORGED_MODULES).slice(0, 2)) {
         const patch = patchBetween(one.tree, withFiles(one.tree, new Map([['m.py', forged(text, names)]])));
-        expect(await judge(one, patch, { id: 'x', signal })).toMatchObject({ mended: false });
+        expect(await judgePatch(one, patch, { id: 'x', signal })).toMatchObject({ mended: false });
       }
     }
   });
@@ -205,7 +205,7 @@ describe.skipIf(!bubblewrap).concurrent(`a patch that mends nothing${LEFT_OUT}`,
     const tests = [...bug.failToPass, ...bug.passToPass];
     const { report } = await runApart({ bug, tree: known, tests });
     expect('tests' in report && tests.every((id) => report.tests[id]?.[0] === 'passed')).toBe(true);
-    expect(await judge(bug, patchBetween(bug.tree, known), { id: 'x', signal })).toMatchObject({
+    expect(await judgePatch(bug, patchBetween(bug.tree, known), { id: 'x', signal })).toMatchObject({
       mended: false,
     });
     const [one, same, other] = ['a', 'a', 'b'].map((patch) => bug.drawn!(patch).get('test_m.py'));
@@ -215,7 +215,7 @@ describe.skipIf(!bubblewrap).concurrent(`a patch that mends nothing${LEFT_OUT}`,
 
   test('is refused by the guard before it runs where it reaches for the interpreter', async () => {
     for (const source of [REPORTS, BELOW, FORMATTER, READS]) {
-      const { evidence } = await judge(bug, patchOf({ 'm.py': source + module }), { id: 'x', signal });
+      const { evidence } = await judgePatch(bug, patchOf({ 'm.py': source + module }), { id: 'x', signal });
       expect(evidence).toMatch(/^reaches for the interpreter: m\.py: /u);
     }
   });
@@ -252,7 +252,7 @@ describe.skipIf(!bubblewrap).concurrent(`a patch that mends nothing${LEFT_OUT}`,
     const patch = patchBetween(tree, withFiles(tree, new Map([['m.py', `${reach}${module}\nx = 1\n`]])));
     const within = { apart: [], canaries: [], drawn: () => new Map<string, string>() };
     const stopping = { ...bug, ...within, tree, mend: patchBetween(tree, mend) };
-    expect(await judge(stopping, patch, { id: 'x', signal })).toEqual({
+    expect(await judgePatch(stopping, patch, { id: 'x', signal })).toEqual({
       mended: false,
       evidence: `the tests came to no end (${sent === 'SIGSTOP' ? 'wall-time' : 'exit'})`,
     });
@@ -292,7 +292,7 @@ describe.skipIf(!bubblewrap)(`a patch that mends${LEFT_OUT}`, () => {
     ['with a name for it', `[x for x in [${bug.line.right}]][0]`],
   ])('%s scores 1', async (_, body) => {
     const patch = patchOf({ 'm.py': module.replace(bug.line.wrong, body) });
-    expect(await judge(bug, patch, { id: 'x', signal })).toMatchObject({ mended: true });
+    expect(await judgePatch(bug, patch, { id: 'x', signal })).toMatchObject({ mended: true });
   });
 
   test('is judged anew for other episodes where a limit ended its tests, and not again for its own', async () => {
@@ -300,9 +300,9 @@ describe.skipIf(!bubblewrap)(`a patch that mends${LEFT_OUT}`, () => {
     const slow = module.replace(bug.line.wrong, bug.line.right).concat('\nfor _ in range(10**8): pass\n');
     const patch = patchOf({ 'm.py': slow });
     const [hurried, patient] = [1, 120].map((cpuSeconds) => ({ ...bug, canaries: [], cpuSeconds }));
-    expect(await judge(hurried!, patch, { id: 'one', signal })).toMatchObject({ mended: false });
-    expect(await judge(patient!, patch, { id: 'one', signal })).toMatchObject({ mended: false });
-    expect(await judge(patient!, patch, { id: 'two', signal })).toMatchObject({ mended: true });
-    expect(await judge(hurried!, patch, { id: 'three', signal })).toMatchObject({ mended: true });
+    expect(await judgePatch(hurried!, patch, { id: 'one', signal })).toMatchObject({ mended: false });
+    expect(await judgePatch(patient!, patch, { id: 'one', signal })).toMatchObject({ mended: false });
+    expect(await judgePatch(patient!, patch, { id: 'two', signal })).toMatchObject({ mended: true });
+    expect(await judgePatch(hurried!, patch, { id: 'three', signal })).toMatchObject({ mended: true });
   });
 });

@@ -4,7 +4,7 @@ import type { EpisodeSession, ToolCall } from '../../../core/episode/episode.ts'
 import type { Bug } from '../../../environments/families/swe/bug.ts';
 import { EnvironmentHost } from '../../../environments/host/environment-host.ts';
 import { runApart } from '../../../environments/families/swe/apart.ts';
-import { judge, runTests } from '../../../environments/families/swe/judge.ts';
+import { judgePatch, runTests } from '../../../environments/families/swe/judge.ts';
 import {
   LEVELS,
   mutationsOf,
@@ -47,9 +47,9 @@ describe.skipIf(!here)(title('a bug in a package'), () => {
       const { report: apart } = await runApart({ bug, tree: bug.tree, tests: alone });
       if (!('tests' in apart)) throw new Error('no report');
       expect(alone.some((id) => apart.tests[id]?.[0] === 'failed')).toBe(true);
-      expect(await judge(bug, bug.mend, { id: 'x', signal })).toMatchObject({ mended: true });
+      expect(await judgePatch(bug, bug.mend, { id: 'x', signal })).toMatchObject({ mended: true });
       // What is not known by its letters is run.
-      expect(await judge(bug, inOtherWords(bug), { id: 'x', signal })).toEqual({
+      expect(await judgePatch(bug, inOtherWords(bug), { id: 'x', signal })).toEqual({
         mended: true,
         evidence: `${bug.failToPass.length + bug.passToPass.length} tests pass`,
       });
@@ -61,7 +61,7 @@ describe.skipIf(!here)(title('a bug in a package'), () => {
     'is mended in other words where its objects are known already: task %d',
     async (index) => {
       const bug = packageBug({ environment: 'swe', split: 'train', level: 2, index });
-      expect(await judge(bug, inOtherWords(bug), { id: 'x', signal })).toMatchObject({ mended: true });
+      expect(await judgePatch(bug, inOtherWords(bug), { id: 'x', signal })).toMatchObject({ mended: true });
     },
   );
 });
@@ -158,7 +158,9 @@ describe.skipIf(!here)(title('a patch to a package that mends nothing'), () => {
   });
 
   test.each(Object.entries(ATTACKS))('and %s scores 0', async (_, files) => {
-    expect(await judge(bug, patchOf(bug, files(init)), { id: 'x', signal })).toMatchObject({ mended: false });
+    expect(await judgePatch(bug, patchOf(bug, files(init)), { id: 'x', signal })).toMatchObject({
+      mended: false,
+    });
   });
 
   test.each(Object.entries(ATTACKS))('and %s does not pass what it cannot see', async (_, files) => {

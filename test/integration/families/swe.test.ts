@@ -3,7 +3,7 @@ import type { Act } from '../../../core/episode/acts.ts';
 import type { EpisodeSession, ToolCall } from '../../../core/episode/episode.ts';
 import { EnvironmentHost } from '../../../environments/host/environment-host.ts';
 import { patchBetween, patched } from '../../../environments/families/swe/patch.ts';
-import { toolsOf, type Place } from '../../../environments/families/swe/tools.ts';
+import { toolsOf, type CheckedOutBug } from '../../../environments/families/swe/tools.ts';
 import { swePackagesEnvironment } from '../../../environments/families/swe/packages/environment.ts';
 import { ToolRefusal } from '../../../environments/contract/environment.ts';
 import { sweSmallEnvironment } from '../../../environments/families/swe/small/environment.ts';
@@ -74,7 +74,7 @@ describe.skipIf(!bubblewrap)(`a tree with a bug${LEFT_OUT}`, () => {
 
 // At once: some of them wait until a limit is reached.
 describe.skipIf(!bubblewrap).concurrent(`what a policy runs beside us${LEFT_OUT}`, () => {
-  const place: Place = {
+  const place: CheckedOutBug = {
     style: 'plain',
     sourceRoots: [''],
     tests: [],

@@ -4,7 +4,7 @@ import { readArchive } from '../../../activities/ladder/archive.ts';
 import { predict } from '../../../core/ladder/calibration.ts';
 import { addEntries } from '../../../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
-import type { Wish } from '../../../core/ladder/requests.ts';
+import type { WantedVerdict } from '../../../core/ladder/requests.ts';
 import { killAndReplace } from '../../support/kill-workers.ts';
 import calculatorWithLadder, { isLarge } from '../../support/ladder-calculator.ts';
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
@@ -121,7 +121,7 @@ test('a spent budget defers candidates to the archive, and training goes on with
   expect(totals['near']!.deferred).toBeGreaterThan(0);
   // The first page was valued before anything was known of the tier; a reader gets what is known now.
   const [page] = await store.list('runs/poor/archive/');
-  const first = (await store.getJson((await store.head(page!.key))!)) as unknown as Wish[];
+  const first = (await store.getJson((await store.head(page!.key))!)) as unknown as WantedVerdict[];
   const archive = await readArchive(store, 'poor');
   const { calibration } = await ladderEnd('poor');
   // Other runs may have asked for some of the same.

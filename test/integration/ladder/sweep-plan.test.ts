@@ -2,13 +2,13 @@ import { expect, test } from 'vitest';
 import { createSweep } from '../../../activities/ladder/sweep.ts';
 import { archiveKey } from '../../../store/keys.ts';
 import { wishes } from '../../../store/ladder/ladder-codecs.ts';
-import type { Wish } from '../../../core/ladder/requests.ts';
+import type { WantedVerdict } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
 const { store } = await openTestStore();
 
-const wish = (verifier: string, seconds: number, value: number): Wish => ({
+const wish = (verifier: string, seconds: number, value: number): WantedVerdict => ({
   ask: {
     request: {
       format: 'gradus.verify/1',

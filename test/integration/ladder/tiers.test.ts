@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import type { Ask } from '../../../core/ladder/requests.ts';
+import type { VerdictRequest } from '../../../core/ladder/requests.ts';
 import { ids, QUEUES } from '../../../core/names.ts';
 import { startLadderInstallation } from '../../support/ladder-installation.ts';
 import type { LadderInstallation } from '../../support/ladder-installation.ts';
@@ -26,10 +26,10 @@ function askFor(
   verifier: string,
   tier: 'simulation' | 'high-fidelity',
   count: number,
-  limits: Partial<Ask['limits']> = {},
+  limits: Partial<VerdictRequest['limits']> = {},
   first = 0,
 ): Promise<string[]> {
-  const asks = Array.from({ length: count }, (_, n): Ask => {
+  const asks = Array.from({ length: count }, (_, n): VerdictRequest => {
     const i = first + n;
     const digest = i.toString(16).padStart(64, '0');
     const subject = { expected: i, value: i };

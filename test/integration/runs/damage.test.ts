@@ -6,7 +6,7 @@ import { keepMadeRun } from '../../support/keep-made-run.ts';
 import { MADE_STAGE } from '../../support/made-run.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { EpisodeIndex } from '../../../runs/find/episode-index.ts';
-import { find } from '../../../runs/find/find.ts';
+import { searchEpisodes } from '../../../runs/find/find.ts';
 import { readQuery } from '../../../runs/find/find-query.ts';
 import { FactCache } from '../../../runs/find/fact-cache.ts';
 import { rolloutKey, runKey, stepFactsKey } from '../../../store/keys.ts';
@@ -96,7 +96,7 @@ test('what was read without a spec is read anew when the spec is mended', async 
   const successes = async (): Promise<number> => {
     const index = await EpisodeIndex.open(store, 'made', { cache });
     await index.build();
-    return (await find(index, readQuery({}))).success.trials;
+    return (await searchEpisodes(index, readQuery({}))).success.trials;
   };
   expect(await successes()).toBe(0);
   const whole = (await readFile(server.fileOf(runKey('twin')), 'utf8')).replaceAll('twin', 'made');
@@ -107,7 +107,10 @@ test('what was read without a spec is read anew when the spec is mended', async 
 test('a stage that there is not is told with those that there are', async () => {
   const index = await EpisodeIndex.open(store, 'twin');
   await index.build();
-  const { unknown, total } = await find(index, readQuery({ stage: [`${MADE_STAGE}x`], tool: ['zzzzzzzz'] }));
+  const { unknown, total } = await searchEpisodes(
+    index,
+    readQuery({ stage: [`${MADE_STAGE}x`], tool: ['zzzzzzzz'] }),
+  );
   expect(total).toBe(0);
   expect(unknown).toEqual([
     expect.stringMatching(

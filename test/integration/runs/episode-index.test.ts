@@ -4,12 +4,12 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepMadeRun } from '../../support/keep-made-run.ts';
 import { MADE_EVALUATION, MADE_STAGE, madeGroup, madeSpec } from '../../support/made-run.ts';
-import { factsOf } from '../../../core/episode/facts.ts';
+import { episodeFactsOf } from '../../../core/episode/facts.ts';
 import { EpisodeIndex } from '../../../runs/find/episode-index.ts';
-import type { FactsInStep, IndexedStep, Progress, Scanned } from '../../../runs/find/episode-index.ts';
+import type { FactsInStep, IndexedStep, IndexProgress, Scanned } from '../../../runs/find/episode-index.ts';
 import { FactCache } from '../../../runs/find/fact-cache.ts';
 import { FindJobs, MOST_HITS } from '../../../runs/find/find-jobs.ts';
-import { find } from '../../../runs/find/find.ts';
+import { searchEpisodes } from '../../../runs/find/find.ts';
 import { readQuery } from '../../../runs/find/find-query.ts';
 import { rolloutKey, runPrefix } from '../../../store/keys.ts';
 import { putTrajectories } from '../../../store/rollout/trajectories.ts';
@@ -44,7 +44,7 @@ async function scanned(
 /** What the trajectories of a step say, as they were made. */
 const fresh = (step: number, { groups, samples }: typeof SIZE = SIZE): FactsInStep[] =>
   Array.from({ length: groups }, (_, group) =>
-    factsOf(madeGroup({ ...SIZE, groups, samples }, step, group), reward).map((facts) => ({
+    episodeFactsOf(madeGroup({ ...SIZE, groups, samples }, step, group), reward).map((facts) => ({
       ...facts,
       group,
     })),
@@ -56,8 +56,8 @@ test('a build that is ended goes on where it was; what is known then is what the
   expect(await scanned(index)).toMatchObject({ steps: 0, missing: 47 });
 
   const ended = new AbortController();
-  const seen: Progress[] = [];
-  const progress = (at: Progress): void => {
+  const seen: IndexProgress[] = [];
+  const progress = (at: IndexProgress): void => {
     seen.push(at);
     if (at.done === 20) ended.abort(new Error('enough'));
   };
@@ -67,7 +67,7 @@ test('a build that is ended goes on where it was; what is known then is what the
   expect(missing).toBeLessThan(47);
 
   // Two at the same time, one of which takes over what the ended one has kept.
-  const again: Progress[] = [];
+  const again: IndexProgress[] = [];
   const other = await EpisodeIndex.open(store, 'made', { cache: new FactCache(path.join(folder, 'usual')) });
   await Promise.all([index.build({ progress: (at) => again.push(at) }), other.build()]);
   expect(again.at(-1)).toEqual({ done: 47, total: 47 });
@@ -110,7 +110,7 @@ test('what is closed is not looked at again; what goes on is, and what a ladder 
   const later = await EpisodeIndex.open(store, 'made', { cache });
   expect((await scanned(later)).missing).toBe(1);
   await later.build();
-  const { rows, total } = await find(later, readQuery({ 'from-step': ['46'] }));
+  const { rows, total } = await searchEpisodes(later, readQuery({ 'from-step': ['46'] }));
   expect(total).toBe(6);
   expect(rows.map(({ stage, step, ...facts }) => [stage, step, facts])).toEqual(
     fresh(46).map((facts) => [MADE_STAGE, 46, facts]),

@@ -6,7 +6,7 @@ import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { keepMadeRun } from '../../support/keep-made-run.ts';
 import { MADE_EVALUATION, MADE_STAGE, madeEvaluation, madeGroup, madeSpec } from '../../support/made-run.ts';
-import { factsOf } from '../../../core/episode/facts.ts';
+import { episodeFactsOf } from '../../../core/episode/facts.ts';
 import type { EpisodeFacts } from '../../../core/episode/facts.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { matches, readQuery } from '../../../runs/find/find-query.ts';
@@ -36,7 +36,7 @@ beforeAll(async () => {
   ).flat();
   const held = { stage: MADE_EVALUATION, step: 20, group: 0, made: madeEvaluation(SIZE, 20) };
   all = [...stages, held].flatMap(({ made, ...place }) =>
-    factsOf(made, reward).map((facts) => ({
+    episodeFactsOf(made, reward).map((facts) => ({
       ...place,
       ...facts,
       place: placeOf({ run: 'made', ...place, episode: facts.episode }),

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addPairs, noCalibration, predict } from '../../../core/ladder/calibration.ts';
 import { addEntries } from '../../../core/ladder/ledger.ts';
 import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
-import type { Wish } from '../../../core/ladder/requests.ts';
+import type { WantedVerdict } from '../../../core/ladder/requests.ts';
 import { candidateAt, ladderAt, reviewAt } from '../../../dashboard/address.ts';
 import { createApp } from '../../../dashboard/app.tsx';
 import { candidateLife } from '../../../runs/ladder/candidate.ts';
@@ -57,7 +57,7 @@ const verdict = (verifier: string, digest: string, late = false): LedgerEntry =>
   spent: { seconds: 2, usd: 0.5 },
   late,
 });
-const wish = (verifier: string, digest: string, score: number): Wish => ({
+const wish = (verifier: string, digest: string, score: number): WantedVerdict => ({
   ask: {
     request: { format: 'gradus.verify/1', verifier, version: '1', digest, subject: { of: verifier } },
     environment: 'calculator-ladder',

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCurriculum } from '../../../activities/training/curriculum.ts';
 import { GradusError } from '../../../core/errors.ts';
 import { DEADLINE, WITHDRAWN } from '../../../core/ladder/abstentions.ts';
-import type { Ask } from '../../../core/ladder/requests.ts';
+import type { VerdictRequest } from '../../../core/ladder/requests.ts';
 import { ids, QUEUES } from '../../../core/names.ts';
 import type { OpenQuestion } from '../../../core/question.ts';
 import type { ChangeRequest } from '../../../core/requests.ts';
@@ -49,7 +49,13 @@ beforeAll(async () => {
           ...verifier,
           verifyGroup: verifyHeldUp(rollingOut),
           recallVerdict: () => null,
-          keepVerdict: async ({ request, answer }: { request: Ask['request']; answer: object }) => {
+          keepVerdict: async ({
+            request,
+            answer,
+          }: {
+            request: VerdictRequest['request'];
+            answer: object;
+          }) => {
             await writing.get(request.verifier)?.opened;
             return { answer, lost: null };
           },
@@ -194,7 +200,7 @@ let asked = 0;
 /** Begins a review, and gives its id. */
 async function beginReview(verifier: string, timeoutSeconds: number): Promise<string> {
   const digest = String(++asked).padStart(64, '0');
-  const ask: Ask = {
+  const ask: VerdictRequest = {
     request: { format: 'gradus.verify/1', verifier, version: '1', digest, subject: null },
     environment: 'none',
     cost: { seconds: 1, usd: 0 },

@@ -2,7 +2,7 @@ import { WorkflowNotFoundError, WorkflowUpdateFailedError } from '@temporalio/cl
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { noCalibration } from '../../../core/ladder/calibration.ts';
-import type { Ask, WriteLedger, RequestVerdicts } from '../../../core/ladder/requests.ts';
+import type { VerdictRequest, WriteLedger, RequestVerdicts } from '../../../core/ladder/requests.ts';
 import { ids } from '../../../core/names.ts';
 import type { OpenQuestion } from '../../../core/question.ts';
 import type { LadderStatus } from '../../../workflows/ladder/ladder-state.ts';
@@ -134,7 +134,7 @@ test.each(['told that its run is gone', 'cancelled'])(
 
 test('who asks for a verdict again while others are told of it is told again', async () => {
   const { client } = lab.runs;
-  const ask: Ask = {
+  const ask: VerdictRequest = {
     request: {
       format: 'gradus.verify/1',
       verifier: 'expert',
@@ -196,7 +196,7 @@ test('who asks for a verdict again while others are told of it is told again', a
 test('a review takes no more opinions than it has reviewers', async () => {
   const { client } = lab.runs;
   recalling.set('held', new Gate());
-  const ask: Ask = {
+  const ask: VerdictRequest = {
     request: { format: 'gradus.verify/1', verifier: 'held', version: '1', digest: digest(8), subject: null },
     environment: 'none',
     cost: { seconds: 1, usd: 0 },

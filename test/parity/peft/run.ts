@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { loadBackend } from '../../../engine/learner/tensorflow/backend.ts';
+import { loadTensorflowBackend } from '../../../engine/learner/tensorflow/backend.ts';
 import { createLearner } from '../../../engine/learner/process/remote-learner.ts';
 import { decoderHidden } from '../../../engine/learner/model/decoder.ts';
 import { linear } from '../../../engine/learner/model/linear.ts';
@@ -64,7 +64,7 @@ try {
   );
   const theirs = readSafetensors(new Uint8Array(await readFile(out))).tensors.get('logits')!.data;
 
-  const backend = await loadBackend('cpu');
+  const backend = await loadTensorflowBackend('cpu');
   const { tf } = backend;
   const { frozen, trained } = parameterShapes({ config, lora });
   const parameters = new Map(

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { pairedDifference, rowsOf } from '../../../bench/bench.ts';
+import { pairedDifference, benchRowsOf } from '../../../bench/bench.ts';
 import { median } from '../../../core/statistics/median.ts';
 
 const named = { bench: 'b', case: 'c', unit: 'u' };
 const row = (better: 'more' | 'less', ours: number[], anchor: number[] | number | null) =>
-  rowsOf('b')('c', 'u', better, ours, anchor);
+  benchRowsOf('b')('c', 'u', better, ours, anchor);
 
 test('a median is the middle value, or the mean of the middle two, in any order', () => {
   expect(median([9, 1, 5])).toBe(5);

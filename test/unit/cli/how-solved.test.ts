@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { howOf, howTable } from '../../../cli/how-solved.ts';
 import { samplesIn } from '../../../core/training/dimensions.ts';
-import { measured } from '../../../core/statistics/measured.ts';
+import { measuredShare } from '../../../core/statistics/measured.ts';
 import { noOutcomes } from '../../../core/episode/outcome.ts';
 import type { EvaluationResult } from '../../../core/requests.ts';
 import { wilson } from '../../../core/statistics/intervals.ts';
@@ -87,7 +87,7 @@ test('as an object it has every k', () => {
 });
 
 test('samples of a task make its interval no narrower than tasks do', () => {
-  const { low, high, success, trials } = measured({ successes: 30, trials: 40 }, 0.95, 4);
+  const { low, high, success, trials } = measuredShare({ successes: 30, trials: 40 }, 0.95, 4);
   expect({ low, high }).toEqual(wilson({ successes: 7.5, trials: 10 }, 0.95));
   expect([success, trials]).toEqual([0.75, 40]);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { askedIn, askedQuery, isDone, untilDone } from '../../../dashboard/asked.ts';
-import type { Asked } from '../../../dashboard/asked.ts';
+import { steerRequestIn, askedQuery, isDone, untilDone } from '../../../dashboard/asked.ts';
+import type { SteerRequest } from '../../../dashboard/asked.ts';
 import type { RunObserver, RunView } from '../../../runs/overview/run.ts';
 import type { Progress } from '../../../workflows/control/messages.ts';
 
@@ -12,7 +12,7 @@ const view = (status: Progress['status'], question: string | null = null, closed
     progress: seen({ status, question: question === null ? null : { id: question } }),
   }) as unknown as RunView;
 
-test.each<[Asked, RunView, boolean]>([
+test.each<[SteerRequest, RunView, boolean]>([
   [{ kind: 'pause' }, view('running'), false],
   [{ kind: 'pause' }, view('paused'), true],
   [{ kind: 'pause' }, view('waiting', 'q'), true],
@@ -39,7 +39,9 @@ test('who has changed a run is shown it as it is then, or told that it is not ye
 test('what was asked is in the address', () => {
   for (const asked of [{ kind: 'stop' }, { kind: 'answer', question: 'a&b' }] as const) {
     const query = new URLSearchParams(askedQuery(asked));
-    expect(askedIn(query.get('asked') ?? undefined, query.get('question') ?? undefined)).toEqual(asked);
+    expect(steerRequestIn(query.get('asked') ?? undefined, query.get('question') ?? undefined)).toEqual(
+      asked,
+    );
   }
-  expect(askedIn('anything', 'q')).toBeNull();
+  expect(steerRequestIn('anything', 'q')).toBeNull();
 });

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { LONGEST_HELD_MS, Turns } from '../../../dashboard/turns.ts';
+import { LONGEST_HELD_MS, WorkQueue } from '../../../dashboard/turns.ts';
 
 /** Until all that can be done without time going by is done. */
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test('of what comes at once two works go on, the others in their order, each after the rest of a place', async () => {
   const rests: (() => void)[] = [];
-  const turns = new Turns({
+  const turns = new WorkQueue({
     atOnce: 2,
     pause: (ms) =>
       new Promise<void>((resolve) => {
@@ -41,14 +41,14 @@ test('of what comes at once two works go on, the others in their order, each aft
 });
 
 test('work that fails gives its place back', async () => {
-  const turns = new Turns({ atOnce: 1, pause: () => Promise.resolve() });
+  const turns = new WorkQueue({ atOnce: 1, pause: () => Promise.resolve() });
   await expect(turns.take(() => Promise.reject(new Error('no page')))).rejects.toThrow('no page');
   expect(await turns.take(() => Promise.resolve('next'))).toBe('next');
 });
 
 test('work that does not end keeps nobody waiting', async () => {
   const pauses: (() => void)[] = [];
-  const turns = new Turns({
+  const turns = new WorkQueue({
     atOnce: 1,
     pause: () => new Promise<void>((resolve) => pauses.push(resolve)),
   });

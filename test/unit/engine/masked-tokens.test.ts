@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { randomKey } from '../../../core/random.ts';
-import { loadBackend as loadDecoderBackend } from '../../../engine/decoder/load-backend.ts';
-import type { BackendKind } from '../../../engine/decoder/load-backend.ts';
+import { createDecoderBackend as loadDecoderBackend } from '../../../engine/decoder/load-backend.ts';
+import type { DecoderBackendKind } from '../../../engine/decoder/load-backend.ts';
 import { createDecoder } from '../../../engine/decoder/decoder.ts';
 import { findAddon } from '../../../engine/decoder/native/addon.ts';
 import { modelConfigOf } from '../../../engine/hf-model-config.ts';
@@ -28,7 +28,7 @@ const isMasked = (token: number): boolean =>
 const prompt = [5, 17, 60, 3];
 
 /** Logits of the plain model after a prompt, and of the masked one. */
-async function logitsOf(kind: BackendKind, config: ModelConfig): Promise<Float32Array> {
+async function logitsOf(kind: DecoderBackendKind, config: ModelConfig): Promise<Float32Array> {
   const backend = await loadDecoderBackend(kind, config, flat(config, randomWeights(config)), 1);
   onTestFinished(() => backend.dispose());
   return (await backend.prefill(prompt)).logits.slice();
@@ -77,7 +77,7 @@ const samplingMasks = (sets: readonly number[][]): SamplingMask => ({
   offsets: Int32Array.from([0, ...sets].map((_, i) => sets.slice(0, i).flat().length)),
 });
 
-const kinds: BackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
+const kinds: DecoderBackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
 
 test.each(kinds)(
   'the %s decoder gives masked tokens no probability, and the others the same logits',

@@ -3,7 +3,7 @@ import { nothingChanged } from '../../../core/run-change.ts';
 import type { RunChange } from '../../../core/run-change.ts';
 import type { CurriculumSpec } from '../../../core/schema/curriculum-spec.ts';
 import { isNews, refuseChange } from '../../../workflows/control/refuse-change.ts';
-import type { Standing } from '../../../workflows/control/refuse-change.ts';
+import type { RunToChange } from '../../../workflows/control/refuse-change.ts';
 import { stageSpec } from '../core/training/scripted-training.ts';
 
 const tiers = ['is-number', 'near', 'exact'].map((verifier) => ({ verifier }));
@@ -19,7 +19,7 @@ const refused = (
   wanted: unknown,
   over: string[] = [],
   of: Partial<CurriculumSpec> = {},
-  standing: Partial<Standing> = {},
+  standing: Partial<RunToChange> = {},
 ): string | null =>
   refuseChange(
     wanted,
@@ -107,7 +107,7 @@ describe('a stage gets no more steps than it can still graduate in', () => {
     successAtLeast: 0.85,
   };
   const of = { stages: [{ ...stageSpec, name: 'rl', maxSteps: 4, graduation }] } as Partial<CurriculumSpec>;
-  const to = (rl: number, standing: Partial<Standing> = {}) =>
+  const to = (rl: number, standing: Partial<RunToChange> = {}) =>
     refused({ maxSteps: { rl } }, [], of, standing);
   const after = (step: number, errorLeft: number, stage = 'rl', errorPart = 1 / 4) => ({
     looked: { stage, step, errorLeft, errorPart },

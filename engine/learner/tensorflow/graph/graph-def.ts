@@ -1,4 +1,4 @@
-import type { Binding, OpAttribute } from '../native-ops.ts';
+import type { NativeOpsBinding, OpAttribute } from '../native-ops.ts';
 import type { Precision } from '../runner.ts';
 import type { RecordedOp, Recording } from './recording.ts';
 import { shapeProto, type AttrProto, type NodeProto } from './saved-model-proto.ts';
@@ -15,7 +15,7 @@ const WITHOUT_T = new Set(['Cast', 'GatherV2', 'OneHot', 'Fill']);
  * sums in float32, and the result is rounded once more.
  */
 export function graphNodes(
-  binding: Binding,
+  binding: NativeOpsBinding,
   recording: Recording,
   inputs: { dtype: number; shape: readonly number[] }[],
   precision: Precision = 'float32',
@@ -100,7 +100,7 @@ function liveOps({ ops, outputs }: Recording): Set<RecordedOp> {
   return live;
 }
 
-function attrProto(binding: Binding, { name, type, value }: OpAttribute): AttrProto {
+function attrProto(binding: NativeOpsBinding, { name, type, value }: OpAttribute): AttrProto {
   if (type === binding.TF_ATTR_SHAPE) return { shape: shapeProto(value as number[]) };
   if (Array.isArray(value)) {
     if (type === binding.TF_ATTR_INT) return { list: { i: value } };

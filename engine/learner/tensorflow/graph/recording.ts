@@ -1,5 +1,5 @@
 import type { Tensor } from '@tensorflow/tfjs';
-import type { Binding, NativeOps, OpAttribute } from '../native-ops.ts';
+import type { NativeOpsBinding, NativeOps, OpAttribute } from '../native-ops.ts';
 
 export interface RecordedOp {
   name: string;
@@ -26,7 +26,7 @@ export interface Recording {
  * Runs `compute` once, eagerly, and records every op at the addon's boundary. What must not be baked into the
  * recording is given as `inputs`; every other tensor has to be made inside `compute`.
  */
-export function record(
+export function recordGraph(
   native: NativeOps,
   compute: (inputs: Tensor[]) => Tensor[],
   inputs: Tensor[],
@@ -42,16 +42,16 @@ export function record(
         const outputs = binding.executeOp(name, attributes, inputs, count);
         ops.push({ name, attributes: [...attributes], inputs: [...inputs], outputs });
         return outputs;
-      }) satisfies Binding['executeOp'],
+      }) satisfies NativeOpsBinding['executeOp'],
     },
     createTensor: {
       value: ((shape, dtype, values) => {
         const id = binding.createTensor(shape, dtype, values);
         constants.set(id, { shape: [...shape], dtype, bytes: bytesOf(values) });
         return id;
-      }) satisfies Binding['createTensor'],
+      }) satisfies NativeOpsBinding['createTensor'],
     },
-  }) as Binding;
+  }) as NativeOpsBinding;
   kernels.binding = recorder;
   try {
     const results = compute(inputs);

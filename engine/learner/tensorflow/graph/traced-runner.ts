@@ -7,7 +7,7 @@ import type { NativeOps } from '../native-ops.ts';
 import type { Program } from '../../programs/program.ts';
 import type { Runner } from '../runner.ts';
 import { graphNodes } from './graph-def.ts';
-import { record } from './recording.ts';
+import { recordGraph } from './recording.ts';
 import { encodeSavedModel, shapeProto } from './saved-model-proto.ts';
 
 /** tfjs-node's addition to tfjs that runs a TensorFlow graph. */
@@ -33,7 +33,7 @@ export function createTracedRunner(tf: Tf, native: NativeOps): Runner {
 
   const load = async (program: Program, inputs: Tensor[]) => {
     const { binding } = native.kernels;
-    const { results, ...recording } = record(
+    const { results, ...recording } = recordGraph(
       native,
       (inputs) => tf.tidy(() => program.compute(inputs)),
       inputs,

@@ -13,7 +13,7 @@ import { toolShaping } from '../../../verifiers/tool-shaping.ts';
 import { Bm25 } from '../bm25.ts';
 import { LEVELS, SHOWN } from './chains.ts';
 import type { ChainQuestion, ChainQuestions } from './chains.ts';
-import { CONTENT, factsOf, folderOf, MADE_BY } from './files.ts';
+import { CONTENT, corpusFactsOf, folderOf, MADE_BY } from './files.ts';
 import type { CorpusContent, CorpusName } from './files.ts';
 
 /** Longest query, characters. */
@@ -26,7 +26,7 @@ const SET_UP = commandLine('setup corpora');
  */
 export function searchCorpusEnvironment(corpus: CorpusName, what: string): Environment {
   const name = `search-qa-${corpus}`;
-  const facts = factsOf(corpus);
+  const facts = corpusFactsOf(corpus);
   let opened: Promise<Opened> | undefined;
   let there: Opened | undefined;
   const found = (): Opened => {
@@ -90,7 +90,7 @@ export function searchCorpusEnvironment(corpus: CorpusName, what: string): Envir
         throw error;
       }
     },
-    needs: async () => [{ what, present: factsOf(corpus) !== undefined, setUp: SET_UP }],
+    needs: async () => [{ what, present: corpusFactsOf(corpus) !== undefined, setUp: SET_UP }],
   });
 }
 
@@ -100,7 +100,7 @@ interface Opened {
 }
 
 async function open(corpus: CorpusName, absent: () => GradusError): Promise<Opened> {
-  if (!factsOf(corpus)) throw absent();
+  if (!corpusFactsOf(corpus)) throw absent();
   const json = await readFile(path.join(folderOf(corpus), CONTENT), 'utf8');
   const { passages, questions } = JSON.parse(json) as CorpusContent;
   return { index: await inTurns(Bm25.of(passages)), questions };

@@ -35,7 +35,7 @@ export const FACTS = 'facts.json';
 export const CONTENT = 'content.json';
 
 /** undefined where it is not set up. */
-export function factsOf(corpus: CorpusName): CorpusFacts | undefined {
+export function corpusFactsOf(corpus: CorpusName): CorpusFacts | undefined {
   let json: string;
   try {
     json = readFileSync(path.join(folderOf(corpus), FACTS), 'utf8');

@@ -12,7 +12,7 @@ import { withLock } from '../../../../infra/setup/file-lock.ts';
 import { Bm25 } from '../bm25.ts';
 import { makeChains, passageOf } from './chains.ts';
 import type { Corpus } from './entry.ts';
-import { CONTENT, FACTS, factsOf, folderOf } from './files.ts';
+import { CONTENT, FACTS, corpusFactsOf, folderOf } from './files.ts';
 import type { CorpusContent, CorpusFacts, CorpusName } from './files.ts';
 import { readFoldoc } from './foldoc.ts';
 import { readPythonDocs } from './python-docs.ts';
@@ -56,7 +56,7 @@ async function ensureCorpus(corpus: CorpusName): Promise<CorpusFacts> {
   await mkdir(path.dirname(folder), { recursive: true });
   const waiting = (pid: number): void => say(`waiting for process ${pid}, which is making ${folder}`);
   return withLock(`${folder}.lock`, waiting, async () => {
-    const known = factsOf(corpus);
+    const known = corpusFactsOf(corpus);
     if (known) return known;
     const making = `${folder}.making`;
     await rm(making, { recursive: true, force: true }); // what a killed set-up left

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { GradusError } from '../../../../core/errors.ts';
 
 /** What of an image there is without Docker: a Debian with Python stands in for the base, whatever its version. */
-export interface Image {
+interface Image {
   /** Absolute. */
   workdir: string;
   copies: readonly Copied[];

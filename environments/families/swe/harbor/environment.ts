@@ -15,7 +15,7 @@ import { noInstalledPackages, packagesNeed, pinnedPackages, testSite } from '../
 import { Judgements, type Judged } from '../judgements.ts';
 import { patchBetween, patched } from '../patch.ts';
 import { sandboxKilled } from '../sandboxed-python.ts';
-import { toolsOf, type Place } from '../tools.ts';
+import { toolsOf, type CheckedOutBug } from '../tools.ts';
 import { isTreePath, type Tree } from '../tree.ts';
 import { readDockerfile, type Copied } from './dockerfile.ts';
 
@@ -141,7 +141,7 @@ export function harbor({ name, folder, split = { heldout: 0.1, test: 0.1 } }: Ha
 
 const rewards = new Judgements<{ reward: number }>();
 
-const PLACE: Place = { style: 'pytest', sourceRoots: [''], tests: [], testFiles: [], cpuSeconds: 60 };
+const PLACE: CheckedOutBug = { style: 'pytest', sourceRoots: [''], tests: [], testFiles: [], cpuSeconds: 60 };
 
 /**
  * What tests/test.sh says of a working folder, in [0, 1]; 0 where it says nothing, as where it was not over in time: what the

@@ -1,10 +1,10 @@
 import type { Tier } from '../../../../core/episode/outcome.ts';
-import type { Estimate } from '../../../../environments/families/molecules/property-score.ts';
+import type { PropertyEstimate } from '../../../../environments/families/molecules/property-score.ts';
 import { drawMolecule, loadRdkit } from '../../../../environments/families/molecules/rdkit.ts';
 import type { Target, Window } from '../../../../environments/families/molecules/targets.ts';
 import type { BestMolecule } from '../best.ts';
 import { toolName } from '../names.ts';
-import { dot, embed, group, line, path, rect, text, widthOf } from '../../../../svg/elements.ts';
+import { dot, embedSvg, group, line, path, rect, text, widthOf } from '../../../../svg/elements.ts';
 
 await loadRdkit();
 
@@ -45,7 +45,7 @@ function card(width: number, molecule: BestMolecule, at: number, judge: string, 
     rect(0, 0, width, HEIGHT, 'panel', 8),
     // Structures are drawn for white paper, and stay on it.
     rect(12, 12, inner, DRAWING, 'paper', 4),
-    ...(drawing === null ? [] : [embed(drawing.replace(PAPER, ''), `molecule-${at}`, 12, 12)]),
+    ...(drawing === null ? [] : [embedSvg(drawing.replace(PAPER, ''), `molecule-${at}`, 12, 12)]),
     text(12, 184, smiles, { mono: true, bold: true, maxWidth: inner - 84 }),
     text(width - 12, 184, `${toolName(judge)} ${score.toFixed(3)}`, { anchor: 'end', bold: true }),
     text(12, 204, wanted.join(', '), { size: 12, className: 'muted', maxWidth: inner }),
@@ -106,7 +106,7 @@ function property(
   ];
 }
 
-const show = ({ value, deviation }: Estimate): string =>
+const show = ({ value, deviation }: PropertyEstimate): string =>
   deviation > 0 ? `${value.toFixed(2)} ± ${deviation.toFixed(2)}` : value.toFixed(2);
 
 const diamond = (x: number, y: number, r: number): [number, number][] => [
@@ -120,7 +120,7 @@ const diamond = (x: number, y: number, r: number): [number, number][] => [
 function scaleOf(
   width: number,
   window: Window | null,
-  estimates: readonly Estimate[],
+  estimates: readonly PropertyEstimate[],
 ): (value: number) => number {
   const ends = [
     ...(window ?? []),

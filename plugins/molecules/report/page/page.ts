@@ -2,7 +2,7 @@ import type { MoleculesReport } from '../report.ts';
 import { calibrationChart } from './calibration.ts';
 import { cards } from './cards.ts';
 import type { Tiers } from './cards.ts';
-import { funnelChart } from './funnel.ts';
+import { reportFunnel } from './funnel.ts';
 import { qualityStrip } from './quality.ts';
 import { STYLE } from './style.ts';
 import { group, svgPage, text } from '../../../../svg/elements.ts';
@@ -52,7 +52,7 @@ export function moleculesPage({ title, lines }: PageText, report: MoleculesRepor
 
   const half = (inner - GAP) / 2;
   const height = Math.max(report.calibration.length > 0 ? 400 : 0, 112 + report.funnel.length * 84);
-  parts.push(group(MARGIN, y, funnelChart(half, height, report.funnel)));
+  parts.push(group(MARGIN, y, reportFunnel(half, height, report.funnel)));
   parts.push(group(MARGIN + half + GAP, y, calibrationChart(half, height, report.calibration)));
   y += height + MARGIN;
 

@@ -2,7 +2,7 @@ import type { Interval } from '../../../../core/statistics/intervals.ts';
 import { rate } from '../../../../core/statistics/intervals.ts';
 import { percent } from '../../../../core/percent.ts';
 import { toolName } from '../names.ts';
-import type { Comparison } from '../quality.ts';
+import type { QualityComparison } from '../quality.ts';
 import { dot, group, line, rect, text, widthOf } from '../../../../svg/elements.ts';
 
 const GAP = 16;
@@ -13,7 +13,7 @@ interface Shown extends Interval {
 }
 
 /** Before and after RL, on the report's tasks: one box for each measure. */
-export function qualityStrip(width: number, { before, after, judge }: Comparison) {
+export function qualityStrip(width: number, { before, after, judge }: QualityComparison) {
   const boxes: [string, string, Shown, Shown, (value: number) => string][] = [
     [
       'Valid molecules',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Command } from 'commander';
-import { setup } from '../../../../cli/commands/setup.ts';
+import { setupCommand } from '../../../../cli/commands/setup.ts';
 
 /** What is said where `gradus setup ARGUMENTS` is refused. */
 async function refusalOf(...args: string[]): Promise<string> {
@@ -9,7 +9,7 @@ async function refusalOf(...args: string[]): Promise<string> {
     command.exitOverride().configureOutput({ writeErr: (text) => void (said += text) });
     command.commands.forEach(quiet);
   };
-  const command = setup();
+  const command = setupCommand();
   quiet(command);
   await expect(command.parseAsync(args, { from: 'user' })).rejects.toThrow();
   return said;
@@ -24,6 +24,6 @@ test('a part that there is not is answered with the nearest, or with all of them
 test('only the sandbox takes --gvisor, and only Python takes names', async () => {
   expect(await refusalOf('browser', '--gvisor')).toContain("unknown option '--gvisor'");
   expect(await refusalOf('swe', 'textworld')).toContain('too many arguments');
-  const options = setup().commands.find((part) => part.name() === 'sandbox')!.options;
+  const options = setupCommand().commands.find((part) => part.name() === 'sandbox')!.options;
   expect(options.map(({ long }) => long)).toContain('--gvisor');
 });

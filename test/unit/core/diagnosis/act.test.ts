@@ -7,7 +7,7 @@ import {
   afterRollback,
   alarmed,
   lastHealthy,
-  measured,
+  withMeasurement,
   noneHealthy,
 } from '../../../../core/diagnosis/healthy.ts';
 import { checkpoint } from '../training/scripted-training.ts';
@@ -82,7 +82,7 @@ describe('an alarm', () => {
 describe('the last healthy checkpoint', () => {
   const at = (stageStep: number) => ({ checkpoint: checkpoint(`rl-${stageStep}`, stageStep), stageStep });
   const after = (...steps: number[]) =>
-    steps.reduce((healthy, step) => measured(healthy, at(step)), noneHealthy());
+    steps.reduce((healthy, step) => withMeasurement(healthy, at(step)), noneHealthy());
 
   test('is the newest that has a window of steps without an alarm behind it', () => {
     expect(lastHealthy(after(10, 20), 25)).toEqual(at(10));
@@ -99,7 +99,7 @@ describe('the last healthy checkpoint', () => {
     // At 14 an alarm: of 10 only four steps without one were known.
     expect(lastHealthy(alarmed(after(10), 14), 30)).toBeNull();
     expect(lastHealthy(alarmed(after(1, 10), 14), 30)).toEqual(at(1));
-    expect(lastHealthy(measured(alarmed(after(1, 10), 14), at(30)), 60)).toEqual(at(30));
+    expect(lastHealthy(withMeasurement(alarmed(after(1, 10), 14), at(30)), 60)).toEqual(at(30));
   });
 
   test('stays it after later alarms', () => {

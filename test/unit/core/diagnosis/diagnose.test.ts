@@ -5,7 +5,7 @@ import { diagnose, rolledBack, undiagnosed } from '../../../../core/diagnosis/di
 import { now } from '../../../../core/diagnosis/series.ts';
 import { SIGNALS, signalsOf } from '../../../../core/diagnosis/signals.ts';
 import type { Signals } from '../../../../core/diagnosis/signals.ts';
-import type { Setting } from '../../../../core/diagnosis/diagnosis.ts';
+import type { DiagnosisSetting } from '../../../../core/diagnosis/diagnosis.ts';
 import { alarmsOf, factsOf, setting, stageOf } from './stages.ts';
 import { propertyRuns } from '../../../support/property-runs.ts';
 
@@ -43,7 +43,7 @@ describe('no alarm', () => {
   });
 
   test('of no contrast is raised where a method has something to learn without it', () => {
-    const named = (success: number, contrast: Setting['contrast']) =>
+    const named = (success: number, contrast: DiagnosisSetting['contrast']) =>
       alarmsOf(
         steps(30).map((step) => factsOf(step, { equal: 0.97, success })),
         { contrast },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { EXPECTED, raisedIn } from '../../../../bench/alarms/alarms.ts';
-import { KINDS, ONSET, SICKNESSES, stageOf } from '../../../../bench/alarms/simulated-policy.ts';
+import { KINDS, ONSET, SICKNESSES, simulatedStage } from '../../../../bench/alarms/simulated-policy.ts';
 
 // A few of the stages that `npm run bench -- alarms` measures; docs/diagnosis.md has the rates of all of them.
 
@@ -9,7 +9,7 @@ const STEPS = 100;
 
 test.each(KINDS)('of simulated policies of the kind "%s" no alarm is raised but what is so', async (kind) => {
   for (let seed = 0; seed < STAGES; seed++) {
-    const raised = raisedIn(await stageOf(seed, { kind, steps: STEPS }));
+    const raised = raisedIn(await simulatedStage(seed, { kind, steps: STEPS }));
     // Nine of ten tasks that nobody solves are nine of ten groups without contrast.
     expect([...raised.keys()], `seed ${seed}`).toEqual(kind === 'hard' ? ['no-contrast'] : []);
   }
@@ -19,7 +19,7 @@ describe.each(SICKNESSES)('a simulated policy that falls ill of %s', (sickness) 
   test('is named', async () => {
     let named = 0;
     for (let seed = 0; seed < STAGES; seed++) {
-      const stage = await stageOf(seed, {
+      const stage = await simulatedStage(seed, {
         kind: 'usual',
         steps: STEPS,
         ill: { sickness, strength: 'strong' },

@@ -1,6 +1,6 @@
 import { diagnose, undiagnosed } from '../../../../core/diagnosis/diagnose.ts';
 import type { Alarm } from '../../../../core/diagnosis/alarm.ts';
-import type { Setting } from '../../../../core/diagnosis/diagnosis.ts';
+import type { DiagnosisSetting } from '../../../../core/diagnosis/diagnosis.ts';
 import type { Signals } from '../../../../core/diagnosis/signals.ts';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
 import { RandomStream } from '../../../../core/random.ts';
@@ -14,7 +14,7 @@ import { arm } from '../training/scripted-training.ts';
 /** What the diagnoses read of a step. */
 export type Told = Pick<StepFacts, 'stageStep' | 'rollout' | 'batch' | 'learner' | 'heldOut'>;
 
-export const setting: Setting = {
+export const setting: DiagnosisSetting = {
   outcomeWeight: 1,
   lateEpisodes: false,
   klTo: 'reference',
@@ -226,7 +226,7 @@ export function stageOf(
 }
 
 /** What is raised in a stage, in order. */
-export function alarmsOf(steps: readonly Told[], over: Partial<Setting> = {}): Alarm[] {
+export function alarmsOf(steps: readonly Told[], over: Partial<DiagnosisSetting> = {}): Alarm[] {
   let diagnosed = undiagnosed();
   return steps.flatMap((facts) => {
     const result = diagnose(diagnosed, facts, { ...setting, ...over });

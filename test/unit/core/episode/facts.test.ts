@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { factsOf } from '../../../../core/episode/facts.ts';
+import { episodeFactsOf } from '../../../../core/episode/facts.ts';
 import type { Episode, RolloutGroup, Turn } from '../../../../core/episode/episode.ts';
 import type { RewardSpec } from '../../../../core/schema/reward.ts';
 
@@ -46,7 +46,7 @@ const group = (...episodes: Partial<Episode>[]): RolloutGroup => ({
 });
 
 test('an episode in numbers: its task, its tokens, its reward, and what it called', () => {
-  const [facts] = factsOf(
+  const [facts] = episodeFactsOf(
     group({
       turns: [
         call('look', { text: 'a', seconds: 0.25 }),
@@ -103,7 +103,7 @@ test('an episode in numbers: its task, its tokens, its reward, and what it calle
 });
 
 test('what has no reward says why, and of what is not known nothing is made up', () => {
-  const rows = factsOf(
+  const rows = episodeFactsOf(
     group(
       { task: 1 },
       {
@@ -143,7 +143,7 @@ test('what has no reward says why, and of what is not known nothing is made up',
 });
 
 test('a call of any name is counted under it', () => {
-  const [facts] = factsOf(
+  const [facts] = episodeFactsOf(
     group({ turns: [call('__proto__', { text: '' }), call('constructor', { text: '' })] }),
     reward,
   );

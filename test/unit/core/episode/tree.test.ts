@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { chooseBranches, statesOf, treeOf } from '../../../../core/episode/tree.ts';
-import type { Path } from '../../../../core/episode/tree.ts';
+import type { TreePath } from '../../../../core/episode/tree.ts';
 import { atOnce } from '../../../../engine/in-pieces.ts';
 
 const branches = (...asked: Parameters<typeof chooseBranches>) => atOnce(chooseBranches(...asked));
 
 /** Turns of one token each, an observation of one token after all but the last. */
-function path(actions: readonly number[], reward: number, inherited = 0): Path {
+function path(actions: readonly number[], reward: number, inherited = 0): TreePath {
   const turns = actions.map((_, k) => ({ start: 2 * k, end: 2 * k + 1 }));
   const tokens = actions.flatMap((action, k) => (k + 1 < actions.length ? [action, 100 + action] : [action]));
   return { tokens, turns, inherited, reward };

@@ -2,8 +2,8 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { emptyAccount, hasRoom, ofStep, reserve, settle } from '../../../../core/ladder/budget.ts';
 import { addPairs, noCalibration } from '../../../../core/ladder/calibration.ts';
-import { basisOf, decide, planTier } from '../../../../core/ladder/policy.ts';
-import type { PlanCandidate, LadderTier, TierScore, Scores } from '../../../../core/ladder/policy.ts';
+import { basisOf, decideTier, planTier } from '../../../../core/ladder/policy.ts';
+import type { PlanCandidate, LadderTier, TierScore, TierScores } from '../../../../core/ladder/policy.ts';
 
 const tierOf = (tier: LadderTier['tier'], passAtLeast = 0.5): LadderTier => ({
   verifier: tier,
@@ -22,7 +22,7 @@ const calibrations = fc
   .tuple(fc.array(pair), fc.array(pair))
   .map((both) => both.map((pairs) => addPairs(noCalibration(), pairs)));
 /** Tiers are asked from below: what was not asked lies above what was. */
-const scores: fc.Arbitrary<Scores> = fc
+const scores: fc.Arbitrary<TierScores> = fc
   .array(fc.oneof(score, fc.constantFrom<TierScore>('abstained', 'passing', 'nothing to ask')), {
     minLength: 1,
     maxLength: 3,
@@ -51,7 +51,7 @@ const most = fc.integer({ min: 0, max: 10 });
 test('no candidate is escalated past a tier that rejects it, unless it is valuable and uncertain', () => {
   fc.assert(
     fc.property(scores, calibrations, (said, known) => {
-      const decision = decide(said, tiers, known, () => true);
+      const decision = decideTier(said, tiers, known, () => true);
       if (decision.kind !== 'escalate') return;
       const basis = basisOf(said);
       if (basis < 0 || (said[basis] as number) >= tiers[basis]!.passAtLeast) return;
@@ -64,28 +64,34 @@ test('no candidate is escalated past a tier that rejects it, unless it is valuab
 test('what passes goes on, what has no tier above is accepted or rejected by the verdict of the highest tier', () => {
   const none = [noCalibration(), noCalibration()];
   const yes = (): boolean => true;
-  expect(decide([0.7, undefined, undefined], tiers, none, yes)).toMatchObject({
+  expect(decideTier([0.7, undefined, undefined], tiers, none, yes)).toMatchObject({
     kind: 'escalate',
     rung: 1,
   });
-  expect(decide([0.7, 0.8, undefined], tiers, none, () => false)).toMatchObject({ kind: 'defer', rung: 2 });
-  expect(decide([0.7, 0.8, 0.6], tiers, none, yes)).toMatchObject({ kind: 'accept', rung: 2 });
-  expect(decide([0.7, 0.8, 0.4], tiers, none, yes)).toMatchObject({ kind: 'reject', rung: 2 });
-  expect(decide([0.01, undefined, undefined], tiers, none, yes)).toMatchObject({ kind: 'reject', rung: 0 });
+  expect(decideTier([0.7, 0.8, undefined], tiers, none, () => false)).toMatchObject({
+    kind: 'defer',
+    rung: 2,
+  });
+  expect(decideTier([0.7, 0.8, 0.6], tiers, none, yes)).toMatchObject({ kind: 'accept', rung: 2 });
+  expect(decideTier([0.7, 0.8, 0.4], tiers, none, yes)).toMatchObject({ kind: 'reject', rung: 2 });
+  expect(decideTier([0.01, undefined, undefined], tiers, none, yes)).toMatchObject({
+    kind: 'reject',
+    rung: 0,
+  });
 });
 
 test('a tier that abstains is passed over; the verdict below it still counts', () => {
   const none = [noCalibration(), noCalibration()];
-  expect(decide([0.7, 'abstained', undefined], tiers, none, () => true)).toMatchObject({
+  expect(decideTier([0.7, 'abstained', undefined], tiers, none, () => true)).toMatchObject({
     kind: 'escalate',
     rung: 2,
   });
-  expect(decide(['abstained', undefined, undefined], tiers, none, () => true)).toMatchObject({
+  expect(decideTier(['abstained', undefined, undefined], tiers, none, () => true)).toMatchObject({
     kind: 'escalate',
     rung: 1,
     reason: 'no lower tier could judge it',
   });
-  expect(decide(['abstained', 'passing', 'abstained'], tiers, none, () => true)).toMatchObject({
+  expect(decideTier(['abstained', 'passing', 'abstained'], tiers, none, () => true)).toMatchObject({
     kind: 'reject',
     rung: -1,
   });

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addPairs, noCalibration, predict } from '../../../../core/ladder/calibration.ts';
 import type { Calibration } from '../../../../core/ladder/calibration.ts';
-import type { AbstentionRule, LadderTier, TierScore, Scores } from '../../../../core/ladder/policy.ts';
+import type { AbstentionRule, LadderTier, TierScore, TierScores } from '../../../../core/ladder/policy.ts';
 import { standingOf } from '../../../../core/ladder/standing.ts';
 import { RandomStream } from '../../../../core/random.ts';
 
@@ -29,7 +29,7 @@ const pairs = (from: number, ...points: [number, number][]): Calibration =>
     noCalibration(),
     points.map(([cheap, dear]) => ({ cheap, dear, cheapPassed: cheap >= from, dearPassed: dear >= 0.5 })),
   );
-const worthOf = (scores: Scores, on = ladder()): number => {
+const worthOf = (scores: TierScores, on = ladder()): number => {
   const standing = standingOf(scores, on);
   if (standing?.kind !== 'judged') throw new Error(`nothing is known: ${JSON.stringify(standing)}`);
   return standing.worth;
@@ -123,7 +123,7 @@ describe('candidates judged by different tiers', () => {
           pairs(0.5, ...passing.map(({ middle, dear }): [number, number] => [middle, dear])),
         ],
       };
-      const mean = (scores: (one: (typeof drawn)[number]) => Scores) =>
+      const mean = (scores: (one: (typeof drawn)[number]) => TierScores) =>
         drawn.reduce((sum, one) => sum + worthOf(scores(one), chained), 0) / drawn.length;
       const judged = mean(({ cheap, middle, dear }) => [cheap, middle, middle < 0.5 ? undefined : dear]);
       const unasked = mean(({ cheap }) => [cheap, undefined, undefined]);
@@ -166,7 +166,7 @@ describe('candidates judged by different tiers', () => {
     fc.assert(
       fc.property(fc.array(point), fc.array(point), score, score, (low, high, first, second) => {
         const odd = ladder('expected', [pairs(1, ...low), pairs(0.5, ...high)]);
-        for (const scores of [[first], [1, second], [1, 'abstained']] as Scores[]) {
+        for (const scores of [[first], [1, second], [1, 'abstained']] as TierScores[]) {
           expect(worthOf(scores, odd)).toBeGreaterThanOrEqual(0);
           expect(worthOf(scores, odd)).toBeLessThanOrEqual(1);
         }

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { lowerBound } from '../../../../core/statistics/binomial.ts';
 import {
-  entropyCollapse,
+  collapseDecision,
   weighEvaluation,
   noHistory,
   everyArmSucceeds,
@@ -130,10 +130,10 @@ describe('a collapse', () => {
 
   test('shows in the entropy, unless that rule is off or nothing was trained', () => {
     const spec = { ...stageSpec, collapse: { ...stageSpec.collapse, entropyBelow: 0.05 } };
-    expect(entropyCollapse(spec, 0.049)).toMatchObject({ kind: 'collapse', action: 'rollback' });
-    expect(entropyCollapse(spec, 0.05)).toEqual({ kind: 'continue' });
-    expect(entropyCollapse(spec, null)).toEqual({ kind: 'continue' });
-    expect(entropyCollapse(stageSpec, 0)).toEqual({ kind: 'continue' });
+    expect(collapseDecision(spec, 0.049)).toMatchObject({ kind: 'collapse', action: 'rollback' });
+    expect(collapseDecision(spec, 0.05)).toEqual({ kind: 'continue' });
+    expect(collapseDecision(spec, null)).toEqual({ kind: 'continue' });
+    expect(collapseDecision(stageSpec, 0)).toEqual({ kind: 'continue' });
   });
 });
 

@@ -4,7 +4,7 @@ import { KvBlock, kvShape } from '../../../../engine/decoder/kv-block.ts';
 import { LANES } from '../../../../engine/decoder/backend.ts';
 import type { DecoderBackend } from '../../../../engine/decoder/backend.ts';
 import { Draws } from '../../../../engine/decoder/draws.ts';
-import { loadBackend, type BackendKind } from '../../../../engine/decoder/load-backend.ts';
+import { createDecoderBackend, type DecoderBackendKind } from '../../../../engine/decoder/load-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import type { ModelConfig } from '../../../../core/model/config.ts';
 import { flat, randomWeights, smallConfig } from '../../../support/engine/random-model.ts';
@@ -30,7 +30,7 @@ async function decode(backend: DecoderBackend, config: ModelConfig, prefix: numb
   return { all, rows: block.extract(0) };
 }
 
-const kinds: BackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
+const kinds: DecoderBackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
 
 describe.each(kinds)('the %s backend', (kind) => {
   const variants: [string, Partial<ModelConfig>][] = [
@@ -45,7 +45,7 @@ describe.each(kinds)('the %s backend', (kind) => {
   it.each(variants)('agrees with the equations in float64: %s', async (_, change) => {
     const config = { ...smallConfig, ...change };
     const weights = randomWeights(config);
-    const backend = await loadBackend(kind, config, flat(config, weights), 1);
+    const backend = await createDecoderBackend(kind, config, flat(config, weights), 1);
     const tokens = tokensOf(1, 40);
     const expected = referenceLogits(config, weights, tokens);
     const { all } = await decode(backend, config, tokens.slice(0, 11), tokens.slice(11));
@@ -60,7 +60,7 @@ describe.each(kinds)('the %s backend', (kind) => {
 
   it.each([1, 2])('gives a sequence the same bits in any company (%i threads inside)', async (threads) => {
     const config = smallConfig;
-    const backend = await loadBackend(kind, config, flat(config, randomWeights(config)), threads);
+    const backend = await createDecoderBackend(kind, config, flat(config, randomWeights(config)), threads);
     const prefix = tokensOf(2, 9);
     const rest = tokensOf(3, 50);
     const alone = await decode(backend, config, prefix, rest);
@@ -101,7 +101,7 @@ describe.each(kinds)('the %s backend', (kind) => {
 
   it.each([1, 2])('gives a piece the same bits in any company (%i threads inside)', async (threads) => {
     const config = { ...smallConfig, ...(threads === 2 && { queryKeyNorm: true as const }) };
-    const backend = await loadBackend(kind, config, flat(config, randomWeights(config)), threads);
+    const backend = await createDecoderBackend(kind, config, flat(config, randomWeights(config)), threads);
     /** Pieces of these sizes, each in a slot and a block of its own; the first is looked at. */
     const feed = async (sizes: readonly number[], capacity: number) => {
       const draws = new Draws(LANES);
@@ -130,7 +130,12 @@ describe.each(kinds)('the %s backend', (kind) => {
   });
 
   it('shows that pieces matter: a history fed whole differs from one fed token by token', async () => {
-    const backend = await loadBackend(kind, smallConfig, flat(smallConfig, randomWeights(smallConfig)), 1);
+    const backend = await createDecoderBackend(
+      kind,
+      smallConfig,
+      flat(smallConfig, randomWeights(smallConfig)),
+      1,
+    );
     const tokens = tokensOf(4, 60);
     const whole = await backend.prefill(tokens);
     const { all } = await decode(backend, smallConfig, tokens.slice(0, 5), tokens.slice(5));

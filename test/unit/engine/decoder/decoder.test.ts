@@ -2,7 +2,11 @@ import type { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { randomKey, RandomStream } from '../../../../core/random.ts';
 import { createDecoder, type DecoderOptions } from '../../../../engine/decoder/decoder.ts';
-import { backendKind, backendName, type BackendKind } from '../../../../engine/decoder/load-backend.ts';
+import {
+  backendKind,
+  backendName,
+  type DecoderBackendKind,
+} from '../../../../engine/decoder/load-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../../../engine/lora/merge-adapter.ts';
@@ -16,8 +20,8 @@ const weights = randomWeights(smallConfig);
 const largeConfig = { ...smallConfig, vocabSize: 40_000, hiddenSize: 112 };
 
 /** Which of the two every test below is run with; without a compiler at set-up there is no native one. */
-const kinds: BackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
-let backend: BackendKind;
+const kinds: DecoderBackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
+let backend: DecoderBackendKind;
 
 async function decoder(options: DecoderOptions = {}): Promise<LocalPolicy> {
   const policy = createDecoder({ backend, ...options });

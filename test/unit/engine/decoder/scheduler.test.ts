@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { randomKey } from '../../../../core/random.ts';
-import { backendKind, loadBackend } from '../../../../engine/decoder/load-backend.ts';
+import { backendKind, createDecoderBackend } from '../../../../engine/decoder/load-backend.ts';
 import { Scheduler } from '../../../../engine/decoder/scheduler.ts';
 import type { SampleResult } from '../../../../engine/policy.ts';
 import { flat, randomWeights, smallConfig } from '../../../support/engine/random-model.ts';
@@ -8,7 +8,7 @@ import { flat, randomWeights, smallConfig } from '../../../support/engine/random
 test('an order that is given the moment the last one is answered is taken', async () => {
   const answered: ((result: SampleResult) => void)[] = [];
   const scheduler = new Scheduler(
-    (config, weights) => loadBackend(backendKind(), config, weights, 1),
+    (config, weights) => createDecoderBackend(backendKind(), config, weights, 1),
     { cacheBytes: 1e6, maxBatch: 4 },
     {
       done: () => undefined,

@@ -5,7 +5,7 @@ import { LANES } from '../../../../engine/decoder/backend.ts';
 import { createDecoder } from '../../../../engine/decoder/decoder.ts';
 import { Draws } from '../../../../engine/decoder/draws.ts';
 import { KvBlock, kvShape } from '../../../../engine/decoder/kv-block.ts';
-import { loadBackend, type BackendKind } from '../../../../engine/decoder/load-backend.ts';
+import { createDecoderBackend, type DecoderBackendKind } from '../../../../engine/decoder/load-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import type { ModelConfig } from '../../../../core/model/config.ts';
 import type { LocalPolicy } from '../../../../engine/policy.ts';
@@ -15,7 +15,7 @@ import { largeWeights, named } from '../../../support/engine/random-model.ts';
 // which it is summed. Here every graph at sizes at which products are shared, alone and in company.
 
 const THREADS = [1, 2, 3, 4, 8];
-const kinds: BackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
+const kinds: DecoderBackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
 
 const common = {
   layers: 2,
@@ -79,8 +79,8 @@ function digest(...arrays: readonly (Float32Array | Float64Array)[]): string {
 }
 
 /** Digests of what a sequence gets from each graph, by what it was fed and, behind a slash, in which company. */
-async function probe(kind: BackendKind, config: ModelConfig, weights: Float32Array, threads: number) {
-  const backend = await loadBackend(kind, config, weights, threads);
+async function probe(kind: DecoderBackendKind, config: ModelConfig, weights: Float32Array, threads: number) {
+  const backend = await createDecoderBackend(kind, config, weights, threads);
   const { vocabSize } = config;
   const found = new Map<string, string>();
   for (const length of [1, 40, 200]) {

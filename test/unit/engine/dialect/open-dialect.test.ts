@@ -1,6 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../../core/json/json.ts';
-import { dialectOf, tokenizerConfigOf, withDialect } from '../../../../engine/dialect/checkpoint-dialect.ts';
+import {
+  dialectOfCheckpoint,
+  tokenizerConfigOf,
+  withDialect,
+} from '../../../../engine/dialect/checkpoint-dialect.ts';
 import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
 import { tokenizer as own } from '../../activities/test-environment.ts';
 import { configOf, renderingsOf, templateOf, tokenizerOf } from './fixtures.ts';
@@ -20,8 +24,8 @@ describe('the dialect of a checkpoint', () => {
     expect([...recorded.keys()]).toEqual(['tokenizer_config.json']);
     const config = tokenizerConfigOf(new Map([...files, ...recorded]));
     expect(config).toMatchObject(chatml);
-    expect(dialectOf(qwen, config)).toEqual({ name: 'retool', tool: 'python' });
-    expect(dialectOf(qwen, tokenizerConfigOf(withDialect(new Map(), { name: 'gradus' })))).toEqual({
+    expect(dialectOfCheckpoint(qwen, config)).toEqual({ name: 'retool', tool: 'python' });
+    expect(dialectOfCheckpoint(qwen, tokenizerConfigOf(withDialect(new Map(), { name: 'gradus' })))).toEqual({
       name: 'gradus',
     });
   });
@@ -41,8 +45,8 @@ describe('the dialect of a checkpoint', () => {
   });
 
   test('follows from its special tokens where it has no chat template', () => {
-    expect(dialectOf(own, {})).toEqual({ name: 'gradus' });
-    expect(() => dialectOf(qwen, {})).toThrow('name its dialect in model.dialect (gradus, hermes');
+    expect(dialectOfCheckpoint(own, {})).toEqual({ name: 'gradus' });
+    expect(() => dialectOfCheckpoint(qwen, {})).toThrow('name its dialect in model.dialect (gradus, hermes');
   });
 
   test.each([
@@ -51,7 +55,7 @@ describe('the dialect of a checkpoint', () => {
     ['llama3.1-like', 'llama3'],
     ['llama3.2-like', 'llama3'],
   ])('follows from its chat template: %s is %s', (template, name) => {
-    expect(dialectOf(qwen, withTemplate(templateOf(template))).name).toBe(name);
+    expect(dialectOfCheckpoint(qwen, withTemplate(templateOf(template))).name).toBe(name);
   });
 
   test('follows from the template for tools, where there are several', () => {
@@ -59,12 +63,14 @@ describe('the dialect of a checkpoint', () => {
       { name: 'default', template: 'plain' },
       { name: 'tool_use', template: templateOf('qwen2.5-like') },
     ];
-    expect(dialectOf(qwen, withTemplate(several)).name).toBe('hermes');
+    expect(dialectOfCheckpoint(qwen, withTemplate(several)).name).toBe('hermes');
   });
 
   test('is asked for where nothing says it, or what is recorded does not exist', () => {
-    expect(() => dialectOf(qwen, withTemplate('{{ messages[0].content }}'))).toThrow('model.dialect');
-    expect(() => dialectOf(qwen, { gradus_dialect: { name: 'klingon' } })).toThrow('which is none');
+    expect(() => dialectOfCheckpoint(qwen, withTemplate('{{ messages[0].content }}'))).toThrow(
+      'model.dialect',
+    );
+    expect(() => dialectOfCheckpoint(qwen, { gradus_dialect: { name: 'klingon' } })).toThrow('which is none');
     expect(() => openDialect(qwen, { gradus_dialect: { name: 'hermes' } }, [])).toThrow(
       'needs a chat template',
     );

@@ -2,7 +2,7 @@ import type { Scalar, Tensor2D } from '@tensorflow/tfjs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { normal, randomKey, RandomStream } from '../../../../core/random.ts';
 import { createDecoder } from '../../../../engine/decoder/decoder.ts';
-import { loadBackend } from '../../../../engine/learner/tensorflow/backend.ts';
+import { loadTensorflowBackend } from '../../../../engine/learner/tensorflow/backend.ts';
 import type { UpdatePlan } from '../../../../core/requests.ts';
 import type { SamplingMask, TrainBatch } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
@@ -69,7 +69,7 @@ test.each([
   ['log-probs', 0],
   ['log-probs and entropy', 0.6],
 ])('gradients of %s over kept ids are those of the renormalized softmax in float64', async (_, bonus) => {
-  const backend = await loadBackend('cpu');
+  const backend = await loadTensorflowBackend('cpu');
   const { tf } = backend;
   const key = randomKey('kept');
   const values = (count: number, from: number) =>

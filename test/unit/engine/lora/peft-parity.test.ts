@@ -1,5 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { loadBackend, type Backend } from '../../../../engine/learner/tensorflow/backend.ts';
+import {
+  loadTensorflowBackend,
+  type TensorflowBackend,
+} from '../../../../engine/learner/tensorflow/backend.ts';
 import { decoderHidden } from '../../../../engine/learner/model/decoder.ts';
 import { linear } from '../../../../engine/learner/model/linear.ts';
 import { supervised } from '../../../../engine/learner/losses/supervised.ts';
@@ -16,9 +19,9 @@ import {
   ROWS,
 } from '../../../support/engine/peft-fixtures.ts';
 
-let backend: Backend;
+let backend: TensorflowBackend;
 beforeAll(async () => {
-  backend = await loadBackend('cpu');
+  backend = await loadTensorflowBackend('cpu');
 });
 
 const largest = (a: ArrayLike<number>, b: ArrayLike<number>): number =>

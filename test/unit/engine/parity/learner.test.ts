@@ -1,7 +1,7 @@
 import type { Scalar, Tensor, Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import { beforeAll, expect, test } from 'vitest';
-import { loadBackend } from '../../../../engine/learner/tensorflow/backend.ts';
-import type { Backend } from '../../../../engine/learner/tensorflow/backend.ts';
+import { loadTensorflowBackend } from '../../../../engine/learner/tensorflow/backend.ts';
+import type { TensorflowBackend } from '../../../../engine/learner/tensorflow/backend.ts';
 import { decoderHidden } from '../../../../engine/learner/model/decoder.ts';
 import { linear } from '../../../../engine/learner/model/linear.ts';
 import { tokenLogprobs } from '../../../../engine/learner/model/token-logprobs.ts';
@@ -9,9 +9,9 @@ import type { ModelConfig } from '../../../../core/model/config.ts';
 import { tokenMask } from '../../../../engine/token-mask.ts';
 import { cases, fixture, largestDifference } from './fixture.ts';
 
-let backend: Backend;
+let backend: TensorflowBackend;
 beforeAll(async () => {
-  backend = await loadBackend('cpu');
+  backend = await loadTensorflowBackend('cpu');
 });
 
 /** Hidden states [T, d] and head [V, d]. */

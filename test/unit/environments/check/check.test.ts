@@ -1,12 +1,12 @@
 import path from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { checkEnvironments } from '../../../../environments/check/check.ts';
-import type { Checked } from '../../../../environments/check/check.ts';
+import type { CheckReport } from '../../../../environments/check/check.ts';
 import { spread } from '../../../../environments/check/look.ts';
 
 const module = (name: string): string => path.resolve(import.meta.dirname, '../../../support', name);
 
-let checked: Checked;
+let checked: CheckReport;
 beforeAll(async () => {
   checked = await checkEnvironments([module('careless-environments.ts')], { tasks: 50 });
 });

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { checkEnvironments } from '../../../../environments/check/check.ts';
-import type { Checked } from '../../../../environments/check/check.ts';
+import type { CheckReport } from '../../../../environments/check/check.ts';
 
 const support = (name: string): string => path.resolve(import.meta.dirname, '../../../support', name);
 const UNEVEN = support('uneven-environments.ts');
-const outcomes = ({ environments }: Checked) => environments.map(({ name, outcome }) => [name, outcome]);
+const outcomes = ({ environments }: CheckReport) => environments.map(({ name, outcome }) => [name, outcome]);
 
 let folder: string;
 beforeEach(async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { checkEnvironments } from '../../../../environments/check/check.ts';
-import type { Checked, CheckOptions } from '../../../../environments/check/check.ts';
+import type { CheckReport, CheckOptions } from '../../../../environments/check/check.ts';
 
 const MODULE = path.resolve(import.meta.dirname, '../../../support/once-environments.ts');
 
@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 /** What was found, and the lines that calls of tools with an effect left. */
-async function checked(options: CheckOptions): Promise<Checked & { sent: string[] }> {
+async function checked(options: CheckOptions): Promise<CheckReport & { sent: string[] }> {
   await writeFile(log, '');
   const found = await checkEnvironments([MODULE], { tasks: 8, ...options });
   const sent = (await readFile(log, 'utf8')).split('\n').filter((line) => line !== '');

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import type { Ask } from '../../../../environments/host/asks.ts';
+import type { HostRequest } from '../../../../environments/host/asks.ts';
 import { readAnswers } from '../../../../environments/host/answer-shapes.ts';
 import { BoundedOutput } from '../../../../environments/host/bounded-output.ts';
 import { deadlineMs } from '../../../../environments/host/deadlines.ts';
@@ -10,8 +10,8 @@ import { builtInEnvironments } from '../../../../environments/families/index.ts'
 import { someSession } from '../../../support/some-session.ts';
 
 const { signal } = new AbortController();
-const ask = (kind: Ask['kind'], item: unknown): Ask =>
-  ({ kind, environment: 'calculator', items: [item] }) as Ask;
+const ask = (kind: HostRequest['kind'], item: unknown): HostRequest =>
+  ({ kind, environment: 'calculator', items: [item] }) as HostRequest;
 const called = { call: { name: 'calculator', arguments: {} }, session: someSession };
 const environments = new Map(builtInEnvironments.map((one) => [one.name, hostedHere(one)]));
 
@@ -29,7 +29,7 @@ test('an ask that is not answered ends its host though the event loop turns, and
   });
   try {
     await host.up();
-    const waits: Ask = {
+    const waits: HostRequest = {
       kind: 'findings',
       environment: 'hostile-tiers',
       items: [{ verifier: 'tier-waits', subject: {} }],
@@ -48,7 +48,7 @@ test('an ask that is not answered ends its host though the event loop turns, and
 
 test('every ask of every environment has a deadline, but a last word that has limits of its own', () => {
   const calculator = environments.get('calculator')!;
-  const kinds: [Ask['kind'], unknown][] = [
+  const kinds: [HostRequest['kind'], unknown][] = [
     ['tasks', {}],
     ['demonstrations', {}],
     ['refusals', called],
@@ -75,8 +75,8 @@ test('every ask of every environment has a deadline, but a last word that has li
 
 test('an answer is taken for what was asked only in the shape of that', () => {
   const observation = { text: '5' };
-  const read = (kind: Ask['kind'], ...answers: unknown[]) => readAnswers(kind, 1, answers);
-  const good: [Ask['kind'], unknown][] = [
+  const read = (kind: HostRequest['kind'], ...answers: unknown[]) => readAnswers(kind, 1, answers);
+  const good: [HostRequest['kind'], unknown][] = [
     ['calls', { observation }],
     [
       'calls',
@@ -88,7 +88,7 @@ test('an answer is taken for what was asked only in the shape of that', () => {
     ['closings', null],
   ];
   for (const [kind, ok] of good) expect(read(kind, { ok })).toEqual({ value: [{ ok }] });
-  const bad: [Ask['kind'], unknown][] = [
+  const bad: [HostRequest['kind'], unknown][] = [
     ['calls', { observation: { text: 5 } }],
     ['calls', { observation: { ...observation, done: 'yes' } }],
     ['calls', { observation, more: 1 }],

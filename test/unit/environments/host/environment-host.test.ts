@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ToolCall } from '../../../../core/episode/episode.ts';
 import type { Incident } from '../../../../core/episode/incidents.ts';
 import { callBlocksMs, EnvironmentHost } from '../../../../environments/host/environment-host.ts';
-import { limitsOf } from '../../../../environments/contract/environment.ts';
+import { toolLimitsOf } from '../../../../environments/contract/environment.ts';
 import type { HostedVerdict } from '../../../../environments/host/asks.ts';
 import type { HostedEnvironment } from '../../../../environments/host/hosted-environment.ts';
 import { someSession } from '../../../support/some-session.ts';
@@ -375,7 +375,7 @@ function isRunning(pid: number): boolean {
 
 test('how long a call may wait for something is not how long it may hold up its process', () => {
   const blocks = (placement: 'inline' | 'long', limits: { timeoutSeconds: number }) =>
-    callBlocksMs({ placement, limits: limitsOf({ placement, limits }) });
+    callBlocksMs({ placement, limits: toolLimitsOf({ placement, limits }) });
   expect(blocks('inline', { timeoutSeconds: 1 })).toBe(1000);
   expect(blocks('inline', { timeoutSeconds: 1200 })).toBe(10_000);
   expect(blocks('long', { timeoutSeconds: 1200 })).toBe(10_000);

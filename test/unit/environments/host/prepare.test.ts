@@ -4,7 +4,7 @@ import type { ToolCall } from '../../../../core/episode/episode.ts';
 import type { Incident } from '../../../../core/episode/incidents.ts';
 import { calculatorEnvironment } from '../../../../environments/families/calculator/environment.ts';
 import { calculatorTool } from '../../../../environments/families/calculator/tool.ts';
-import { factsOf } from '../../../../environments/host/facts.ts';
+import { environmentFactsOf } from '../../../../environments/host/facts.ts';
 import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
 import { builtInEnvironments } from '../../../../environments/families/index.ts';
 import { readMolecule } from '../../../../environments/families/molecules/rdkit.ts';
@@ -70,7 +70,7 @@ test('an environment that could not be prepared says so for each item, and is pr
 });
 
 test('the facts of the built-in environments are known without RDKit, which is there when molecules are judged', async () => {
-  const facts = builtInEnvironments.map((environment) => factsOf(environment, 'Gradus itself'));
+  const facts = builtInEnvironments.map((environment) => environmentFactsOf(environment, 'Gradus itself'));
   const molecules = facts.find(({ name }) => name === 'molecules')!;
   expect(molecules.taskCounts.train).toEqual({ 1: 'endless', 2: 'endless', 3: 'endless', 4: 'endless' });
   expect(molecules.tools.map(({ name }) => name)).toEqual(['validate', 'describe', 'estimate']);

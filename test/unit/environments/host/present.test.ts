@@ -2,7 +2,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Json } from '../../../../core/json/json.ts';
 import { EnvironmentHost } from '../../../../environments/host/environment-host.ts';
-import { factsOf } from '../../../../environments/host/facts.ts';
+import { environmentFactsOf } from '../../../../environments/host/facts.ts';
 import { HostedEnvironment } from '../../../../environments/host/hosted-environment.ts';
 import { readPresentation } from '../../../../environments/host/read-presentation.ts';
 import { moleculesEnvironment } from '../../../../environments/families/molecules/environment.ts';
@@ -44,7 +44,7 @@ describe('present() that', () => {
 
 test('what a host says is looked at again where it arrives', async () => {
   const svg = '<svg><circle r="4"/></svg>';
-  const hosted = new HostedEnvironment(factsOf(moleculesEnvironment(), 'x.ts'), {
+  const hosted = new HostedEnvironment(environmentFactsOf(moleculesEnvironment(), 'x.ts'), {
     ask: () => Promise.resolve([{ ok: [{ kind: 'svg', svg, alt: 'a drawing' }] }]),
   });
   await expect(hosted.present({ smiles: 'C' }, { signal })).rejects.toThrow('lacks xmlns');

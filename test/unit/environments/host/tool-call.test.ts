@@ -2,9 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { GradusError } from '../../../../core/errors.ts';
-import { DEFAULT_TOOL_LIMITS, limitsOf, ToolRefusal } from '../../../../environments/contract/environment.ts';
+import {
+  DEFAULT_TOOL_LIMITS,
+  toolLimitsOf,
+  ToolRefusal,
+} from '../../../../environments/contract/environment.ts';
 import type { Tool } from '../../../../environments/contract/environment.ts';
-import { attemptsOf } from '../../../../environments/host/facts.ts';
+import { toolAttempts } from '../../../../environments/host/facts.ts';
 import { attemptCall, refuseCall } from '../../../../environments/host/tool-call.ts';
 import { callContext, toolThat } from '../../activities/test-environment.ts';
 
@@ -215,7 +219,7 @@ describe('a call that cannot be tried', () => {
 test('a tool that must run once gets one attempt, whatever its limits say', () => {
   const attempts = (over: Partial<Tool>): number => {
     const tool = toolThat(() => '', over);
-    return attemptsOf({ effect: tool.effect, limits: limitsOf(tool) });
+    return toolAttempts({ effect: tool.effect, limits: toolLimitsOf(tool) });
   };
   const limits = { maxAttempts: 7 };
   expect(attempts({ placement: 'long', effect: 'once', limits })).toBe(1);

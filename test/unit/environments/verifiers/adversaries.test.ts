@@ -5,7 +5,10 @@ import type { Composition } from '../../../../core/episode/reward.ts';
 import { ruleVerdicts } from '../../../../core/reward/rules.ts';
 import { parseSpec } from '../../../../spec/parse-spec.ts';
 import { calculatorEnvironment } from '../../../../environments/families/calculator/environment.ts';
-import { evaluate, parseExpression } from '../../../../environments/families/calculator/expression.ts';
+import {
+  evaluateExpression,
+  parseExpression,
+} from '../../../../environments/families/calculator/expression.ts';
 import type { FastVerifier, Task } from '../../../../environments/contract/environment.ts';
 import { boxedMath } from '../../../../environments/verifiers/math/boxed-math.ts';
 import { toolMatch } from '../../../../environments/verifiers/tool-match.ts';
@@ -182,7 +185,7 @@ test('the calculator knows the way through every task that it poses', async () =
       const verdicts = await Promise.all(others.map((verifier) => judged(verifier, candidateOf(of, way))));
       expect(verdicts.map(({ score }) => score)).toEqual(others.map(() => 1));
       const { expression } = of.info as { expression: string };
-      expect(String(evaluate(parseExpression(expression)))).toBe(of.answer);
+      expect(String(evaluateExpression(parseExpression(expression)))).toBe(of.answer);
     }
   }
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Divergence, Parting } from '../../../../runs/comparison/divergence.ts';
+import type { RunDivergence, Parting } from '../../../../runs/comparison/divergence.ts';
 import { divergenceText } from '../../../../runs/comparison/divergence-words.ts';
 
 const parted = (parting: Partial<Parting>): string[] =>
@@ -24,7 +24,7 @@ const parted = (parting: Partial<Parting>): string[] =>
     looked: 'facts',
     unlooked: 0,
     clocks: false,
-  } satisfies Divergence);
+  } satisfies RunDivergence);
 
 test('of a supervised step nothing is said to have been sampled', () => {
   expect(parted({ what: 'demonstrations', batch: 'tokens of sequence 1, token 4: 7 and 8' })).toEqual([

@@ -3,7 +3,7 @@ import type { Arbitrary } from 'fast-check';
 import { expect, test } from 'vitest';
 import { OBSERVED_ERRORS } from '../../../../core/episode/facts.ts';
 import type { EpisodeIndex, IndexedStep, Scanned } from '../../../../runs/find/episode-index.ts';
-import { find } from '../../../../runs/find/find.ts';
+import { searchEpisodes } from '../../../../runs/find/find.ts';
 import {
   matches,
   ORDERS,
@@ -12,7 +12,7 @@ import {
   SORTS,
   SPLITS,
   SUCCESS,
-  wordsOf,
+  queryWords,
 } from '../../../../runs/find/find-query.ts';
 import type { Query } from '../../../../runs/find/find-query.ts';
 import { someStep } from '../../../support/some-facts.ts';
@@ -87,7 +87,7 @@ test('a page is a part of all that match, sorted, with what is not known at its 
           if (x === null || y === null) return Number(x === null) - Number(y === null);
           return query.order === 'descending' ? y - x : x - y;
         });
-        const found = await find(index, query, { offset, limit });
+        const found = await searchEpisodes(index, query, { offset, limit });
         expect(found.total).toBe(all.length);
         expect(found.rows).toEqual(sorted.slice(offset, offset + limit));
         expect(found.success.trials).toBe(all.filter(({ success }) => success !== null).length);
@@ -100,7 +100,7 @@ test('words say a query, and a query is said by words', () => {
   assert(
     property(someQuery, (query) => {
       const words: Record<string, string[]> = {};
-      for (const [name, word] of wordsOf(query)) (words[name] ??= []).push(word);
+      for (const [name, word] of queryWords(query)) (words[name] ??= []).push(word);
       expect(readQuery(words)).toEqual(query);
     }),
   );

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { alertsOf, noticesOf } from '../../../../runs/overview/alerts.ts';
-import type { Memory, Notice, Observation } from '../../../../runs/overview/alerts.ts';
+import type { Memory, Notice, AlertObservation } from '../../../../runs/overview/alerts.ts';
 import type { Reason } from '../../../../runs/overview/why.ts';
 
 const notice = (key: string, more: Partial<Notice> = {}): Notice => ({
@@ -12,7 +12,7 @@ const notice = (key: string, more: Partial<Notice> = {}): Notice => ({
 });
 
 /** What is told of observations that follow each other. */
-function told(seen: (Notice[] | Omit<Observation, 'at'>)[], retries = 3): string[][] {
+function told(seen: (Notice[] | Omit<AlertObservation, 'at'>)[], retries = 3): string[][] {
   let memory: Memory = new Map();
   return seen.map((one) => {
     const observation = Array.isArray(one) ? { notices: one, looked: () => true } : one;

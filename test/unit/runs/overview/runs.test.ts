@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { wilson } from '../../../../core/statistics/intervals.ts';
 import { readExecution } from '../../../../runs/temporal/executions.ts';
-import { byFacts, inOrder, statusOf, reportedBy } from '../../../../runs/overview/runs.ts';
+import { byFacts, runsInOrder, runStatusOf, reportedBy } from '../../../../runs/overview/runs.ts';
 import type { RunRow, RunStatus } from '../../../../runs/overview/runs.ts';
 import { someStep } from '../../../support/some-step.ts';
 import type { Progress } from '../../../../workflows/control/messages.ts';
@@ -35,7 +35,7 @@ test('who waits for a person comes first, then what goes on, then what is over, 
     row('paused', 'paused', { startedAt: 2 }),
     row('asks', 'waiting', { startedAt: 0 }),
   ];
-  expect(inOrder(rows).map(({ run }) => run)).toEqual([
+  expect(runsInOrder(rows).map(({ run }) => run)).toEqual([
     'asks',
     'paused',
     'going',
@@ -71,13 +71,13 @@ test.each([
   [5, 'running', 'terminated'],
   [7, 'waiting', 'timed-out'],
 ] as const)('an execution of status %i that said %s is %s', (code, said, status) => {
-  expect(statusOf(execution(code, said))).toBe(status);
+  expect(runStatusOf(execution(code, said))).toBe(status);
 });
 
 test('a run that failed before it had a name was refused: it is no run that broke', () => {
-  expect(statusOf(execution(3, 'running'))).toBe('refused');
-  expect(statusOf(execution(3))).toBe('refused');
-  expect(statusOf(execution(3, 'running', 'calculator'))).toBe('failed');
+  expect(runStatusOf(execution(3, 'running'))).toBe('refused');
+  expect(runStatusOf(execution(3))).toBe('refused');
+  expect(runStatusOf(execution(3, 'running', 'calculator'))).toBe('failed');
 });
 
 test('attributes that cannot be read are left out, and hide no others', () => {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Replayed } from '../../../../activities/replay/replay-episode.ts';
 import { parseFork } from '../../../../cli/commands/replay.ts';
 import { replayReport } from '../../../../cli/replay-report.ts';
-import { chance, chancesOf, differenceLine, endOf, verdictOf } from '../../../../runs/replay/words.ts';
+import { chance, chancesOf, differenceLine, endOfFork, verdictOf } from '../../../../runs/replay/words.ts';
 
 const token = (id: number, logprob: number) => ({ id, text: `<${id}>`, logprob });
 const replayed = (over: Partial<Replayed> = {}): Replayed => ({
@@ -77,13 +77,13 @@ test('a fork says how it ended and what that is worth, or why not', () => {
   const status = { kind: 'answered', answer: ' 4 ' } as const;
   const component = { verifier: 'exact', version: '1', score: 1, contribution: 1 };
   const scored = { kind: 'scored', reward: 1, components: [component] } as const;
-  expect(endOf({ status, outcome: { ...scored, components: [component] }, stopped: null })).toBe(
+  expect(endOfFork({ status, outcome: { ...scored, components: [component] }, stopped: null })).toBe(
     'answered: 4; reward 1 (exact 1)',
   );
-  expect(endOf({ status, outcome: { kind: 'abstained', reason: 'why' }, stopped: null })).toBe(
+  expect(endOfFork({ status, outcome: { kind: 'abstained', reason: 'why' }, stopped: null })).toBe(
     'answered: 4; no reward (why)',
   );
-  expect(endOf({ status, outcome: null, stopped: 'it must not' })).toBe('stopped: it must not');
+  expect(endOfFork({ status, outcome: null, stopped: 'it must not' })).toBe('stopped: it must not');
 });
 
 test('a fork is written as a position, with the id of a token or without', () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { heartbeatInWords, heartbeatOf } from '../../../../runs/temporal/heartbeats.ts';
 import { inFlight } from '../../../../runs/operations/operations.ts';
-import type { PendingActivity } from '../../../../runs/temporal/temporal-values.ts';
+import type { DescribedActivity } from '../../../../runs/temporal/temporal-values.ts';
 
 const words = (details: unknown): string | null => {
   const said = heartbeatOf(details);
@@ -34,7 +34,7 @@ test('an activity that waits says from when on it may be tried again, and who ha
     nextAttemptScheduleTime: { seconds: 1_795_400_000, nanos: 500_000_000 },
     lastStartedTime: { seconds: 1_795_300_000 },
     heartbeatDetails: { payloads: [{ metadata: {}, data: new Uint8Array([0xff, 0]) }] },
-  } as unknown as PendingActivity;
+  } as unknown as DescribedActivity;
   expect(inFlight(pending)).toEqual({
     name: 'resume',
     queue: null,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { attemptsOf } from '../../../../runs/timeline/attempts.ts';
+import { activityAttempts } from '../../../../runs/timeline/attempts.ts';
 import type { HistoryEvent } from '../../../../runs/temporal/temporal-values.ts';
 
 const T0 = 1_795_400_000;
@@ -19,7 +19,7 @@ const begun = (seconds: number, attempt: number, lastFailure?: object): HistoryE
   event(6, seconds, {
     activityTaskStartedEventAttributes: { scheduledEventId: 5, attempt, identity: '7@there', lastFailure },
   });
-const only = (...events: HistoryEvent[]) => attemptsOf([asked, ...events], [], (T0 + 1000) * 1000)[0]!;
+const only = (...events: HistoryEvent[]) => activityAttempts([asked, ...events], [], (T0 + 1000) * 1000)[0]!;
 
 test('of many attempts that failed the pauses between them are counted, which grow up to a limit', () => {
   // 1 + 2 + 4 + 4 s of pauses.

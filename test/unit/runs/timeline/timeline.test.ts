@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ExecutionHistory } from '../../../../runs/temporal/history.ts';
-import type { PendingActivity } from '../../../../runs/temporal/temporal-values.ts';
+import type { DescribedActivity } from '../../../../runs/temporal/temporal-values.ts';
 import { timelineOf } from '../../../../runs/timeline/timeline.ts';
 import type { Timeline } from '../../../../runs/timeline/timeline.ts';
 import { lanesOf, lossInWords } from '../../../../runs/timeline/timeline-lanes.ts';
@@ -102,7 +102,7 @@ test('an attempt that is lost and not yet made again is open: it says which work
     lastWorkerIdentity: '31789@vm',
     lastFailure: { message: 'activity Heartbeat timeout', timeoutFailureInfo: { timeoutType: 4 } },
     nextAttemptScheduleTime: { seconds: Math.floor(at('26.317') / 1000), nanos: 317_000_000 },
-  } as unknown as PendingActivity;
+  } as unknown as DescribedActivity;
   const running = { ...PAGE, events: PAGE.events.slice(0, upTo), pending: [pending], running: true };
   const now = at('26.3');
   const timeline = timelineOf([{ ...GROUP, running: true }, running], {

@@ -7,7 +7,10 @@ import {
   stageOf,
   warmStartSpec,
 } from '../../../../../bench/engine/grpo/specs.ts';
-import { evaluate, parseExpression } from '../../../../../environments/families/calculator/expression.ts';
+import {
+  evaluateExpression,
+  parseExpression,
+} from '../../../../../environments/families/calculator/expression.ts';
 import { splitOf } from '../../../../../environments/families/calculator/problems.ts';
 import { loadEnvironments } from '../../../../../environments/families/index.ts';
 
@@ -42,7 +45,7 @@ test('dumped tasks are the training tasks of each step, of every level, with the
   expect(bare.length).toBeGreaterThan(400);
   for (const { prompt, answer } of bare) {
     expect(splitOf(prompt)).toBe('train');
-    expect(answer).toBe(String(evaluate(parseExpression(prompt))));
+    expect(answer).toBe(String(evaluateExpression(parseExpression(prompt))));
   }
   // More steps begin with the same ones, and bring others.
   const more = dumpTasks(spec, stageOf(spec), 21, environments);

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Json } from '../../../../../core/json/json.ts';
 import { openDialect } from '../../../../../engine/dialect/open-dialect.ts';
-import { lastBoxed, retool as conventions } from '../../../../../engine/dialect/tags/retool.ts';
+import { retoolAnswer, retool as conventions } from '../../../../../engine/dialect/tags/retool.ts';
 import { configOf, renderingsOf, tokenizerOf } from '../fixtures.ts';
 import { propertyRuns } from '../../../../support/property-runs.ts';
 
@@ -71,12 +71,12 @@ describe('a turn in the dialect of ReTool', () => {
   ])('%#', (text, action) => expect(retool.parse(text)).toEqual(action));
 
   test('finds the last box whose braces are paired', () => {
-    expect(lastBoxed('\\boxed{a{b}c}')).toBe('a{b}c');
-    expect(lastBoxed('\\boxed{a} \\boxed{b')).toBeUndefined();
-    expect(lastBoxed('none')).toBeUndefined();
+    expect(retoolAnswer('\\boxed{a{b}c}')).toBe('a{b}c');
+    expect(retoolAnswer('\\boxed{a} \\boxed{b')).toBeUndefined();
+    expect(retoolAnswer('none')).toBeUndefined();
     // An escaped brace is a character, and pairs with none.
-    expect(lastBoxed('\\boxed{\\left\\{x \\right.}')).toBe('\\left\\{x \\right.');
-    expect(lastBoxed('\\boxed{a\\}b}')).toBe('a\\}b');
+    expect(retoolAnswer('\\boxed{\\left\\{x \\right.}')).toBe('\\left\\{x \\right.');
+    expect(retoolAnswer('\\boxed{a\\}b}')).toBe('a\\}b');
   });
 
   test('boxes an answer that reads back as it was written', () => {

@@ -1,6 +1,6 @@
 import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import { expect } from 'vitest';
-import type { Backend } from '../../../../../engine/learner/tensorflow/backend.ts';
+import type { TensorflowBackend } from '../../../../../engine/learner/tensorflow/backend.ts';
 import type { TokenLoss } from '../../../../../engine/learner/losses/loss.ts';
 import { tokenLogprobs } from '../../../../../engine/learner/model/token-logprobs.ts';
 
@@ -23,7 +23,7 @@ export interface ByLogits {
 
 /** The loss with its slope by each logit, as the learner's program has it: `logits` are hidden states, the head is 1. */
 export function valueAndSlopes(
-  backend: Backend,
+  backend: TensorflowBackend,
   given: { logits: number[][]; targets: number[]; mask: number[] },
   loss: Pick<TokenLoss, 'from' | 'entropyBonus' | 'compute'>,
   perToken: Record<string, Float32Array>,

@@ -3,10 +3,13 @@ import path from 'node:path';
 import type { Tensor1D, Tensor2D } from '@tensorflow/tfjs';
 import { beforeAll, expect, it } from 'vitest';
 import type { Aggregation, Divergence, Objective } from '../../../../../core/algorithms/objective.ts';
-import { loadBackend, type Backend } from '../../../../../engine/learner/tensorflow/backend.ts';
+import {
+  loadTensorflowBackend,
+  type TensorflowBackend,
+} from '../../../../../engine/learner/tensorflow/backend.ts';
 import type { TrainBatch } from '../../../../../engine/learner/contract.ts';
 import { lossOf } from '../../../../../engine/learner/losses/index.ts';
-import { linear } from '../../../../../engine/learner/losses/linear.ts';
+import { linearLoss } from '../../../../../engine/learner/losses/linear.ts';
 import type { TokenLoss } from '../../../../../engine/learner/losses/loss.ts';
 import { tokenWeights } from '../../../../../engine/learner/losses/token-weights.ts';
 import { valueLoss } from '../../../../../engine/learner/losses/value.ts';
@@ -124,9 +127,9 @@ function batchOf(given: Case): TrainBatch {
   };
 }
 
-let backend: Backend;
+let backend: TensorflowBackend;
 beforeAll(async () => {
-  backend = await loadBackend('cpu');
+  backend = await loadTensorflowBackend('cpu');
 });
 
 function logprobsOf({ logits, targets, mask }: Case, temperature: number): number[] {
@@ -224,7 +227,7 @@ it.each(cases.filter(({ method }) => !OTHERS.includes(method)))('$name', (given)
       ...mismatchedOf(given).map(({ policy }) => policy),
     ]);
     const coupled = loss.compute(batch, sequences, { ...inputs, logprobs });
-    const { gradient, kl } = valueAndSlopes(backend, given, linear(loss.from), {
+    const { gradient, kl } = valueAndSlopes(backend, given, linearLoss(loss.from), {
       weights: cut(coupled.slopes),
     });
     result = { loss: coupled.loss, gradient, clipped: coupled.clipped ?? [], kl };

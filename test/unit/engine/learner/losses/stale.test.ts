@@ -7,7 +7,10 @@ import type { algorithmSchema } from '../../../../../core/algorithms/index.ts';
 import type { Sample } from '../../../../../core/algorithms/sample.ts';
 import type { TrainBatch } from '../../../../../engine/learner/contract.ts';
 import { lossOf } from '../../../../../engine/learner/losses/index.ts';
-import { loadBackend, type Backend } from '../../../../../engine/learner/tensorflow/backend.ts';
+import {
+  loadTensorflowBackend,
+  type TensorflowBackend,
+} from '../../../../../engine/learner/tensorflow/backend.ts';
 import { algorithmWith } from '../../../../support/algorithm.ts';
 import { ROOT } from '../../../../support/markdown.ts';
 import { compare, valueAndSlopes } from './by-logits.ts';
@@ -40,9 +43,9 @@ interface Case {
 const file = path.join(ROOT, 'test/reference/methods/stale.json');
 const { cases } = JSON.parse(readFileSync(file, 'utf8')) as { cases: Case[] };
 
-let backend: Backend;
+let backend: TensorflowBackend;
 beforeAll(async () => {
-  backend = await loadBackend('cpu');
+  backend = await loadTensorflowBackend('cpu');
 });
 
 /** The section of a spec that says the same as a case. */

@@ -1,12 +1,15 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { loadBackend, type Backend } from '../../../../../engine/learner/tensorflow/backend.ts';
+import {
+  loadTensorflowBackend,
+  type TensorflowBackend,
+} from '../../../../../engine/learner/tensorflow/backend.ts';
 import { clippedLoss } from '../../../../../engine/learner/losses/clipped.ts';
 import { supervisedLoss } from '../../../../../engine/learner/losses/supervised.ts';
 import { GRPO } from '../../../../support/engine/tiny.ts';
 
-let backend: Backend;
+let backend: TensorflowBackend;
 beforeAll(async () => {
-  backend = await loadBackend('cpu');
+  backend = await loadTensorflowBackend('cpu');
 });
 
 const p = [0.9, 0.2, 0.5, 0.05].map(Math.log);

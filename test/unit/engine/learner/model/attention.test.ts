@@ -1,12 +1,15 @@
 import type { Tensor, Tensor4D } from '@tensorflow/tfjs';
 import { beforeAll, expect, test } from 'vitest';
 import { normal, randomKey } from '../../../../../core/random.ts';
-import { loadBackend, type Backend } from '../../../../../engine/learner/tensorflow/backend.ts';
+import {
+  loadTensorflowBackend,
+  type TensorflowBackend,
+} from '../../../../../engine/learner/tensorflow/backend.ts';
 import { attention, attentionMask } from '../../../../../engine/learner/model/attention.ts';
 
-let backend: Backend;
+let backend: TensorflowBackend;
 beforeAll(async () => {
-  backend = await loadBackend('cpu');
+  backend = await loadTensorflowBackend('cpu');
 });
 
 const [ROWS, HEADS, KEY_HEADS, HEAD_SIZE] = [2, 4, 2, 8];

@@ -2,9 +2,9 @@ import type { Tensor2D } from '@tensorflow/tfjs';
 import { expect, it } from 'vitest';
 import { normal, randomKey } from '../../../../../core/random.ts';
 import { divergenceFrom, mixtureOf } from '../../../../../engine/learner/model/divergence.ts';
-import { loadBackend } from '../../../../../engine/learner/tensorflow/backend.ts';
+import { loadTensorflowBackend } from '../../../../../engine/learner/tensorflow/backend.ts';
 
-const backend = await loadBackend('cpu');
+const backend = await loadTensorflowBackend('cpu');
 const { tf } = backend;
 const VOCABULARY = 40;
 

@@ -3,10 +3,10 @@ import { lossOf } from '../../../../../engine/learner/losses/index.ts';
 import type { DistributionLoss } from '../../../../../engine/learner/losses/loss.ts';
 import { distillationProgram } from '../../../../../engine/learner/programs/distillation-program.ts';
 import { uploadWeights } from '../../../../../engine/learner/step/device-state.ts';
-import { loadBackend } from '../../../../../engine/learner/tensorflow/backend.ts';
+import { loadTensorflowBackend } from '../../../../../engine/learner/tensorflow/backend.ts';
 import { lively, TINY } from '../../../../support/engine/tiny.ts';
 
-const backend = await loadBackend('cpu');
+const backend = await loadTensorflowBackend('cpu');
 const { tf } = backend;
 
 test('of distributions over a large vocabulary few are in memory at once', async () => {

@@ -1,7 +1,10 @@
 import type { Tensor } from '@tensorflow/tfjs';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { normal, randomKey } from '../../../../../core/random.ts';
-import { loadBackend, type Backend } from '../../../../../engine/learner/tensorflow/backend.ts';
+import {
+  loadTensorflowBackend,
+  type TensorflowBackend,
+} from '../../../../../engine/learner/tensorflow/backend.ts';
 import type { Objective } from '../../../../../core/algorithms/objective.ts';
 import { uploadWeights } from '../../../../../engine/learner/step/device-state.ts';
 import { lossOf } from '../../../../../engine/learner/losses/index.ts';
@@ -13,9 +16,9 @@ import { weightShapes, type ModelConfig, type Weights } from '../../../../../cor
 import { referenceLogprobs } from '../reference-decoder.ts';
 import { GRPO, lively, randomBatch, TINY } from '../../../../support/engine/tiny.ts';
 
-let backend: Backend;
+let backend: TensorflowBackend;
 beforeAll(async () => {
-  backend = await loadBackend('cpu');
+  backend = await loadTensorflowBackend('cpu');
 });
 
 const tokenLossOf = (objective: Objective) => lossOf(objective) as TokenLoss;

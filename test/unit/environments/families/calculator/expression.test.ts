@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  evaluate,
+  evaluateExpression,
   parseExpression,
   printExpression,
   steps,
@@ -33,13 +33,13 @@ describe('expressions', () => {
       fc.property(expression, (tree) => {
         let value: bigint;
         try {
-          value = evaluate(tree);
+          value = evaluateExpression(tree);
         } catch {
           return;
         }
         const all = steps(tree);
         expect(all.length === 0 ? tree : all.at(-1)!.result).toBe(value);
-        for (const step of all) expect(evaluate(step.remaining)).toBe(value);
+        for (const step of all) expect(evaluateExpression(step.remaining)).toBe(value);
       }),
     );
   });

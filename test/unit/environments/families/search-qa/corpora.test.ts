@@ -5,7 +5,7 @@ import { Bm25 } from '../../../../../environments/families/search-qa/bm25.ts';
 import { makeChains, passageOf } from '../../../../../environments/families/search-qa/corpora/chains.ts';
 import type { Corpus } from '../../../../../environments/families/search-qa/corpora/entry.ts';
 import { searchCorpusEnvironment } from '../../../../../environments/families/search-qa/corpora/environment.ts';
-import { factsOf } from '../../../../../environments/families/search-qa/corpora/files.ts';
+import { corpusFactsOf } from '../../../../../environments/families/search-qa/corpora/files.ts';
 import { readFoldoc } from '../../../../../environments/families/search-qa/corpora/foldoc.ts';
 import { readPythonDocs } from '../../../../../environments/families/search-qa/corpora/python-docs.ts';
 import { normalizeSquad } from '../../../../../environments/verifiers/squad.ts';
@@ -121,12 +121,13 @@ describe("Python's library reference", () => {
 
 const corpora = ['foldoc', 'python'] as const;
 for (const corpus of corpora) {
-  if (!factsOf(corpus)) console.warn(`SKIPPED: tests of search-qa-${corpus} need npm run setup:corpora`);
+  if (!corpusFactsOf(corpus))
+    console.warn(`SKIPPED: tests of search-qa-${corpus} need npm run setup:corpora`);
 }
 
 describe.each(corpora.map((corpus) => ({ corpus })))('search-qa-$corpus', ({ corpus }) => {
   const environment: Environment = searchCorpusEnvironment(corpus, 'the corpus');
-  const there = factsOf(corpus) !== undefined;
+  const there = corpusFactsOf(corpus) !== undefined;
 
   test.skipIf(there)('says how it is set up where it is not', async () => {
     expect(() => environment.taskCount('train', 1)).toThrow('npm run setup:corpora');

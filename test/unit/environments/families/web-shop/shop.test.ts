@@ -6,7 +6,7 @@ import { createVisits, splitOf, wishText } from '../../../../../environments/fam
 import { LEVELS } from '../../../../../environments/families/web-shop/levels.ts';
 import { ENTRANCE, pageAt, resultsAt } from '../../../../../environments/families/web-shop/pages.ts';
 import type { Goal, Product } from '../../../../../environments/families/web-shop/product.ts';
-import { rewardOf } from '../../../../../environments/families/web-shop/reward.ts';
+import { purchaseReward } from '../../../../../environments/families/web-shop/reward.ts';
 import { openShop } from '../../../../../environments/families/web-shop/shop.ts';
 import {
   addressAfter,
@@ -37,7 +37,7 @@ const goal: Goal = {
 
 describe("WebShop's reward", () => {
   const rewarded = (product: Partial<Product>, options: Record<string, string> = { finish: 'brass' }) =>
-    rewardOf(goal, { product: { ...lamp, ...product }, options }).reward;
+    purchaseReward(goal, { product: { ...lamp, ...product }, options }).reward;
 
   it('is 1 where everything is as wanted, and only there', () => {
     expect(rewarded({})).toBe(1);
@@ -61,7 +61,7 @@ describe("WebShop's reward", () => {
 
   it('has no term for the price where nobody named one', () => {
     const free = { ...goal, priceLimit: null };
-    expect(rewardOf(free, { product: { ...lamp, price: 1_000_000 }, options: {} }).reward).toBe(2 / 3);
+    expect(purchaseReward(free, { product: { ...lamp, price: 1_000_000 }, options: {} }).reward).toBe(2 / 3);
   });
 });
 
@@ -174,7 +174,7 @@ describe('tasks', () => {
           wishes.set(wish, split);
           if (kind === 'catalogue') continue;
           const fit = shop.products.filter(
-            (product) => rewardOf(goal, { product, options: offered(product, goal) }).reward === 1,
+            (product) => purchaseReward(goal, { product, options: offered(product, goal) }).reward === 1,
           );
           expect(fit).toHaveLength(1);
         }
@@ -188,7 +188,7 @@ describe('tasks', () => {
       const { goal, shop } = visits(ref);
       const others = shop.products.filter(({ type }) => type !== goal.type);
       const best = Math.max(
-        ...others.map((product) => rewardOf(goal, { product, options: goal.options }).reward),
+        ...others.map((product) => purchaseReward(goal, { product, options: goal.options }).reward),
       );
       expect(best).toBeLessThan(1);
     }

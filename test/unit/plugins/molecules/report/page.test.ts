@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { moleculesPage } from '../../../../../plugins/molecules/report/page/page.ts';
-import { embed, text, widthOf, wrap } from '../../../../../svg/elements.ts';
+import { embedSvg, text, widthOf, wrap } from '../../../../../svg/elements.ts';
 import { makeReport } from '../../../../../plugins/molecules/report/report.ts';
 import type { RunRecord } from '../../../../../plugins/molecules/report/report.ts';
 import { moleculeRecord } from '../../../../support/molecule-record.ts';
@@ -111,7 +111,7 @@ test('a run that has stopped before anything was judged has a page, too', () => 
 
 test('an embedded drawing keeps its references, under ids of its own', () => {
   const drawing = `<?xml version='1.0'?>\n<svg version='1.1' xmlns:xlink='http://www.w3.org/1999/xlink' width='9px'><defs><path id='a'/></defs><use xlink:href='#a' fill='url(#b)'/></svg>`;
-  expect(embed(drawing, 'm1', 3, 4)).toBe(
+  expect(embedSvg(drawing, 'm1', 3, 4)).toBe(
     `<svg x="3" y="4" width='9px'><defs><path id="m1-a"/></defs><use href="#m1-a" fill='url(#m1-b)'/></svg>`,
   );
 });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { bestOf } from '../../../../../plugins/molecules/report/best.ts';
 import type { Design } from '../../../../../plugins/molecules/report/designs.ts';
-import { compare } from '../../../../../plugins/molecules/report/quality.ts';
+import { compareQuality } from '../../../../../plugins/molecules/report/quality.ts';
 import { makeReport } from '../../../../../plugins/molecules/report/report.ts';
 import { showReport } from '../../../../../plugins/molecules/report/tables.ts';
 import { addPairs, noCalibration, predict } from '../../../../../core/ladder/calibration.ts';
@@ -202,7 +202,7 @@ test('what is no molecule counts as zero, what could not be judged is left out, 
     design({ index: 2, dft: 1 }),
     design({ index: 3, dft: null }),
   ];
-  const { before: then, after: now, gain } = compare(before, after, 'dft', 0.95);
+  const { before: then, after: now, gain } = compareQuality(before, after, 'dft', 0.95);
   expect(then).toMatchObject({
     valid: { successes: 3, trials: 4 },
     score: { n: 3, mean: expect.closeTo(1.4 / 3, 12) as number },
@@ -212,7 +212,7 @@ test('what is no molecule counts as zero, what could not be judged is left out, 
   expect(now).toMatchObject({ valid: { successes: 4 }, good: { successes: 2, trials: 3 }, abstained: 1 });
   expect(gain).toMatchObject({ n: 2, mean: expect.closeTo(0.55, 12) as number });
   expect(then.score!.low).toBeGreaterThanOrEqual(0);
-  expect(compare(before, after, null, 0.95).after).toMatchObject({ score: null, good: null });
+  expect(compareQuality(before, after, null, 0.95).after).toMatchObject({ score: null, good: null });
 });
 
 test('the terminal shows every tier, the best molecules and the gain', () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { loadBackend } from '../../../../../../engine/learner/tensorflow/backend.ts';
+import { loadTensorflowBackend } from '../../../../../../engine/learner/tensorflow/backend.ts';
 import type { Learner } from '../../../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../../../engine/learner/local-learner.ts';
 import {
@@ -53,7 +53,7 @@ for (const [what, plan, updates, config] of cases) {
 }
 
 it('leaves no tensors behind', async () => {
-  const { tf } = await loadBackend('cpu');
+  const { tf } = await loadTensorflowBackend('cpu');
   const batch = randomBatch(9, TINY, 4);
   for (const learner of [eager, traced]) {
     for (const [given, plan] of [
@@ -71,7 +71,7 @@ it('leaves no tensors behind', async () => {
 });
 
 it('keeps a graph for the next step of the same shape', async () => {
-  const { tf } = await loadBackend('cpu');
+  const { tf } = await loadTensorflowBackend('cpu');
   const { node } = tf as unknown as { node: { loadSavedModel(path: string): Promise<unknown> } };
   const loads = vi.spyOn(node, 'loadSavedModel');
   const batch = randomBatch(12, TINY, 9);
