@@ -47,7 +47,7 @@ function isShown(node: Node): boolean {
 
 /** Errors; what is refused to a policy is for the policy to read, and part of its training. */
 const isError = (node: Node): boolean =>
-  node.type === 'NewExpression' && /Error$/u.test(nameOf(node['callee']));
+  node.type === 'NewExpression' && nameOf(node['callee']).endsWith('Error');
 
 /** Every string below a node, each as a whole: the parts of a sum are one text. */
 function* stringsIn(node: Node): Generator<[Node, string]> {

@@ -284,7 +284,7 @@ test('the terminal lists what can be set, shows what flips, and says what is no 
   const { code, stdout } = await gradus('reweigh', 'grpo-before/rl/1', ...set);
   expect(code).toBe(0);
   expect(stdout).toContain('format.weight: 0.2 → 0.4');
-  expect(stdout).toMatch(/\d+ of 16 rewards are other ones/);
+  expect(stdout).toMatch(/\d+ of 16 rewards differ/);
   const { stdout: json } = await gradus('reweigh', 'grpo-before/rl/1', ...set, '--json');
   const { totals, tasks } = JSON.parse(json) as ReweighedStep;
   expect(totals.episodes).toBe(16);
@@ -302,7 +302,7 @@ test('a page has the form, what flips and which tasks begin or stop to teach', a
   expect(asItIs.text).toContain('Change a field and compute');
   const { text } = await ask(`${at}?${new URLSearchParams(CHANGES).toString()}`);
   expect(text).toContain('rule:linear-length.target: 4 → 12');
-  expect(text).toMatch(/\d+ of 16 rewards are other ones/);
+  expect(text).toMatch(/\d+ of 16 rewards differ/);
   expect(text).toContain('Tasks whose rewards or advantages differ');
   expect(await ask(`${at}?fromat.weight=1`)).toMatchObject({
     status: 400,

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import { longSentences, OLD_WORDS } from '../../support/sentences.ts';
 import { writtenTexts } from '../../support/written-texts.ts';
 
-const ROOMS = [
-  ...['activities', 'cli', 'core', 'dashboard', 'engine', 'environments', 'infra', 'plugins'],
-  ...['runs', 'spec', 'store', 'workers', 'workflows'],
-];
+const ROOMS =
+  'activities cli core dashboard engine environments infra plugins runs spec store workers workflows'.split(
+    ' ',
+  );
 const texts = new Map(ROOMS.map((room) => [room, writtenTexts(room)]));
 
 test('errors, descriptions and texts of pages are found', () => {
