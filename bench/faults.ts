@@ -62,13 +62,19 @@ async function troubled(
         await delay(1000, undefined, { signal });
       }
     });
-    const asked = runs.progress(handle, ({ status }) => status === 'waiting', 400_000);
-    const result = await Promise.race([handle.result(), asked]);
+    const result = await outcome(runs, handle);
     const same = !('question' in result) && result.checkpoint.weights === alone.checkpoint.weights;
     say(`${name}: ${[...said].join('\n  ')}${same ? '' : `\n  ${JSON.stringify(result)}`}`);
     rows.push(alike(bench, name, same));
   }
   return rows;
+}
+
+/** What a run came to, or the question that it waits with. */
+async function outcome(runs: RunClient, handle: Awaited<ReturnType<RunClient['start']>>) {
+  const goesOn = new Set(['running', 'paused', 'stopping']);
+  const shown = await runs.progress(handle, ({ status }) => !goesOn.has(status), 900_000);
+  return shown.status === 'waiting' ? shown : handle.result();
 }
 
 async function failures({ client }: RunClient, run: string, said: Set<string>): Promise<void> {
@@ -304,9 +310,7 @@ export const buildsBench: Bench = async function* (options) {
     const outcomes = (handles: Awaited<ReturnType<typeof start>>): Promise<string[]> =>
       Promise.all(
         handles.map(async (handle) => {
-          const asks = runs.progress(handle, ({ status }) => status === 'waiting', 900_000);
-          asks.catch(() => undefined);
-          const result = await Promise.race([handle.result(), asks]);
+          const result = await outcome(runs, handle);
           if ('question' in result) return JSON.stringify(result.question);
           return [result.end, result.steps, result.checkpoint.weights].join(', ');
         }),
