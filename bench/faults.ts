@@ -18,6 +18,7 @@ import type { TestInstallation } from '../test/support/test-installation.ts';
 import { hardestGoal } from '../test/support/tiny-spec.ts';
 import { PROCESSES } from '../workers/all-in-one.ts';
 import type { startWorkers as StartWorkers, Workers } from '../workers/all-in-one.ts';
+import type { Progress } from '../workflows/control/messages.ts';
 import { closing, benchRowsOf } from './bench.ts';
 import type { Bench, BenchOptions, BenchRow } from './bench.ts';
 import { withTemporaryFolder } from './installations.ts';
@@ -233,13 +234,15 @@ export const queueBench: Bench = async function* (options) {
 
 /** What stays of memory in a run of 200 steps, as rows on the way. */
 export const stepsBench: Bench = async function* (options) {
-  const count = options.quick ? 10 : 200;
+  const count = options.quick ? 8 : 200;
   const installation = await startTestInstallation();
   const { runs } = installation;
   try {
     const handle = await runs.start('endurance', enduringSpec(count, 100, count / 4));
     for (let at = count / 4; at < count; at += count / 4) {
-      const { step } = await runs.progress(handle, (shown) => (shown.step?.step ?? 0) >= at, 3_600_000);
+      const reached = ({ status, step }: Progress): boolean =>
+        status !== 'running' || (step?.step ?? 0) >= at;
+      const { step } = await runs.progress(handle, reached, 3_600_000);
       for (const [who, megabytes] of Object.entries(memory(installation)))
         yield benchRowsOf('faults:steps')(`memory of ${who} at step ${step?.step}`, 'MB', 'less', [
           megabytes,
