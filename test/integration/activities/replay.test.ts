@@ -424,7 +424,7 @@ describe('in a process of its own', () => {
     expect(fork!.outcome).toEqual(stored.episode.outcome);
     const drawn = await gradus(placeOf(place), '--fork', '0', '--seed', '7');
     expect(drawn.stdout).toMatch(
-      /forked at 0: nothing of it is kept\n\nturn 1\n[\s\S]+reward [-\d.]+ \(exact-match/,
+      /forked at 0: nothing of it is stored\n\nturn 1\n[\s\S]+reward [-\d.]+ \(exact-match/,
     );
   });
 
