@@ -40,7 +40,7 @@ async function withHeartbeats<T>(
   let progress: object | undefined;
   const stop = startHeartbeats(context, heartbeats, () => progress);
   try {
-    return await body(context.cancellationSignal, (told) => void (progress = told));
+    return await body(context.cancellationSignal, (answer) => void (progress = answer));
   } finally {
     stop();
   }

@@ -53,19 +53,19 @@ async function troubled(
   const alone = await (await runs.start('alone', spec)).result();
   const rows: BenchRow[] = [];
   for (const [name, trouble] of Object.entries(troubles)) {
-    const said = new Set<string>();
+    const printed = new Set<string>();
     const handle = await runs.start(name, spec);
     await runs.progress(handle, ({ phase }) => phase === 'rl', 300_000);
     await trouble(async (seconds) => {
       const until = performance.now() + 1000 * seconds;
       while (performance.now() < until) {
-        await failures(runs, name, said);
+        await failures(runs, name, printed);
         await delay(1000, undefined, { signal });
       }
     });
     const result = await outcome(runs, handle);
     const same = !('question' in result) && result.checkpoint.weights === alone.checkpoint.weights;
-    say(`${name}: ${[...said].join('\n  ')}${same ? '' : `\n  ${JSON.stringify(result)}`}`);
+    say(`${name}: ${[...printed].join('\n  ')}${same ? '' : `\n  ${JSON.stringify(result)}`}`);
     rows.push(alike(bench, name, same));
   }
   return rows;
@@ -78,7 +78,7 @@ async function outcome(runs: RunClient, handle: Awaited<ReturnType<RunClient['st
   return shown.status === 'waiting' ? shown : handle.result();
 }
 
-async function failures({ client }: RunClient, run: string, said: Set<string>): Promise<void> {
+async function failures({ client }: RunClient, run: string, printed: Set<string>): Promise<void> {
   const query = `WorkflowId STARTS_WITH '${run}' AND ExecutionStatus = 'Running'`;
   try {
     for await (const { workflowId, runId } of client.workflow.list({ query })) {
@@ -86,11 +86,11 @@ async function failures({ client }: RunClient, run: string, said: Set<string>): 
       for (const { activityType, lastFailure } of raw.pendingActivities ?? []) {
         // Times and keys differ from attempt to attempt.
         const words = lastFailure?.message?.replaceAll(/put \S+: it is .* on the server/gu, '…');
-        if (words) said.add(`${activityType?.name}: ${words}`);
+        if (words) printed.add(`${activityType?.name}: ${words}`);
       }
     }
   } catch (error) {
-    said.add(`the server: ${messageOf(error)}`);
+    printed.add(`the server: ${messageOf(error)}`);
   }
 }
 

@@ -66,18 +66,18 @@ async function watched(modules: string, ms: number, { say, signal }: BenchOption
       env: { ...process.env, GRADUS_ENVIRONMENTS: modules },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    let said = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-2000)));
+    let message = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => (message = (message + text).slice(-2000)));
     const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
     const looks: number[][] = [];
     try {
       for (const end = performance.now() + ms; performance.now() < end;) {
         await delay(LOOK_EVERY_MS, undefined, { signal });
         if (child.exitCode !== null)
-          throw new GradusError('infra', 'bench', `the command ended by itself:\n${said}`);
+          throw new GradusError('infra', 'bench', `the command ended by itself:\n${message}`);
         looks.push(shareBytesOfDescendants(child.pid!));
       }
-      say(said.trimEnd().split('\n').at(-1)!);
+      say(message.trimEnd().split('\n').at(-1)!);
       const megabytes = looks.map((shares) => sum(shares) / 2 ** 20);
       const later = looks.length >> 1;
       return {

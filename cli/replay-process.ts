@@ -11,16 +11,16 @@ import { runReplay } from './run-replay.ts';
 const TELL_MS = 300;
 
 async function main(): Promise<void> {
-  const tell = (said: FromReplay, then: () => void = () => undefined): void =>
-    void process.send?.(said, undefined, {}, then);
+  const tell = (message: FromReplay, then: () => void = () => undefined): void =>
+    void process.send?.(message, undefined, {}, then);
   process.once('disconnect', () => process.exit(1));
-  let told = 0;
+  let reported = 0;
   const onProgress = (tokens: number, total: number | null): void => {
-    if (Date.now() - told < TELL_MS) return;
-    told = Date.now();
+    if (Date.now() - reported < TELL_MS) return;
+    reported = Date.now();
     tell({ is: 'progress', tokens, total });
   };
-  const end = (said: FromReplay): void => tell(said, () => process.exit(0));
+  const end = (message: FromReplay): void => tell(message, () => process.exit(0));
   try {
     const request = JSON.parse(process.argv[2]!) as ReplayRequest;
     const { signal } = new AbortController();

@@ -56,11 +56,11 @@ function forkLines({ at, tokens, turns, status, outcome, stopped }: Forked): str
     `forked at ${at}: nothing of it is stored`,
     ...turns.slice(Math.max(0, first)).flatMap(({ text, observation, start, end }, n) => {
       const before = n === 0 && at > start ? textOf(tokens.slice(start, at)) : '';
-      const said = n === 0 && before !== '' ? `${before} ⟦${textOf(tokens.slice(at, end))}⟧` : text;
+      const message = n === 0 && before !== '' ? `${before} ⟦${textOf(tokens.slice(at, end))}⟧` : text;
       return [
         '',
         `turn ${Math.max(0, first) + n + 1}`,
-        said.trimEnd(),
+        message.trimEnd(),
         ...(observation ? [`← ${observation.text}`] : []),
       ];
     }),

@@ -32,7 +32,7 @@ export async function watchProgress(
   let lastAt = 0;
   let accepted = false;
   let still = performance.now();
-  let told = '';
+  let text = '';
   const show = (progress: Progress): void => {
     // Before its spec is read it may yet be refused.
     if (!accepted && progress.phase !== 'spec') {
@@ -59,9 +59,9 @@ export async function watchProgress(
     if (performance.now() - still > STILL_MS) {
       still = performance.now();
       const reasons = await why();
-      if (reasons.join() !== told)
+      if (reasons.join() !== text)
         for (const reason of reasons) say(`${process.stdout.isTTY ? '\n' : ''}  ${reason}`);
-      told = reasons.join();
+      text = reasons.join();
     }
     await delay(POLL_MS);
   }

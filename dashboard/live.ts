@@ -138,8 +138,8 @@ export function serveLive(app: App, intervalMs = INTERVAL_MS): void {
         end();
       };
       const follower: Follower = {
-        tell: (told, over) => {
-          news = told ?? news;
+        tell: (text, over) => {
+          news = text ?? news;
           isOver ||= over;
           if (!writing) void write();
         },

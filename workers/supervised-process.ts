@@ -92,14 +92,14 @@ export class SupervisedProcess {
     this.child = child;
     await new Promise<void>((resolve, reject) => {
       const { logFile } = this.options;
-      let said = '';
+      let text = '';
       const failed = (how: string): void =>
         reject(
           new GradusError(
             'infra',
             'worker-start',
-            `${this.kind.title} ended before it was ready (${how})${said}` +
-              (logFile === undefined ? '' : `${said === '' ? ': see' : '\nIts log is'} ${logFile}`),
+            `${this.kind.title} ended before it was ready (${how})${text}` +
+              (logFile === undefined ? '' : `${text === '' ? ': see' : '\nIts log is'} ${logFile}`),
             { retryable: true },
           ),
         );
@@ -112,7 +112,7 @@ export class SupervisedProcess {
           this.watch(child);
           resolve();
         },
-        (why) => (said = `: ${why}`),
+        (why) => (text = `: ${why}`),
       );
       child.once('exit', (code, signal) => failed(signal ?? `exit ${code}`));
       child.once('error', (error) => failed(error.message));

@@ -48,7 +48,7 @@ export function cheaperVerdicts(
     if (tier === 0) return [fastVerdict(verifier, episode)];
     if (!view?.answer) return [];
     const { answer, meaning } = view;
-    const said = answer.kind === 'abstained' ? answer.reason : (meaning?.evidence ?? answer.evidence);
+    const text = answer.kind === 'abstained' ? answer.reason : (meaning?.evidence ?? answer.evidence);
     return [
       {
         verifier,
@@ -56,7 +56,7 @@ export function cheaperVerdicts(
         score: meaning?.score ?? null,
         ...(answer.kind === 'scored' &&
           answer.uncertainty !== undefined && { uncertainty: answer.uncertainty }),
-        ...(said && { said: said.slice(0, SAID) }),
+        ...(text && { said: text.slice(0, SAID) }),
       },
     ];
   });

@@ -185,14 +185,14 @@ export async function meaningsOf(
   await byEnvironment(viewed, async (environment, members) => {
     const { name } = members[0]!.one.view.verifier;
     const answered = members.filter(({ one }) => one.view.answer !== null);
-    const said = await environment.interpretations(
+    const interpretations = await environment.interpretations(
       name,
       answered.map(({ one }) => ({ ref: one.task, episode: one.episode, answer: one.view.answer! })),
       asker,
     );
     for (const { at } of members) meanings[at] = { score: null };
     answered.forEach(({ at }, i) => {
-      const one = said[i]!;
+      const one = interpretations[i]!;
       meanings[at] =
         one instanceof GradusError ? { score: null, evidence: one.message, fault: one.message } : one;
     });

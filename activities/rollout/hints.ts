@@ -32,11 +32,11 @@ export async function hintsFor(
   await Promise.all(
     [...new Set(refs.map(({ environment }) => environment))].map(async (name) => {
       const places = [...refs.keys()].filter((i) => refs[i]!.environment === name);
-      const said = await environmentOf(environments, name).hints(
+      const answers = await environmentOf(environments, name).hints(
         places.map((i) => failed[i]!),
         asker,
       );
-      said.forEach((hint, n) => (hints[places[n]!] = hint));
+      answers.forEach((hint, n) => (hints[places[n]!] = hint));
     }),
   );
   return hints;

@@ -293,7 +293,7 @@ async function startGroup(
     };
   });
   const statusOf = (task: number): EpisodeStatus => {
-    const problem = [posed[task], hints?.[task]].find((said) => said instanceof GradusError);
+    const problem = [posed[task], hints?.[task]].find((question) => question instanceof GradusError);
     return problem
       ? { kind: 'failed', boundary: 'environment', reason: problem.message }
       : { kind: 'running' };
@@ -355,8 +355,8 @@ async function posedBy(
   let left = [...refs.keys()];
   const pose = async (): Promise<void> => {
     const asked = left.map((i) => refs[i]!);
-    const said = await posedOnce(environments, asked, asker);
-    said.forEach((one, n) => (posed[left[n]!] = one));
+    const questions = await posedOnce(environments, asked, asker);
+    questions.forEach((one, n) => (posed[left[n]!] = one));
     left = left.filter((i) => {
       const one = posed[i];
       return one instanceof GradusError && one.retryable;
@@ -384,8 +384,8 @@ async function posedOnce(
     [...new Set(refs.map(({ environment }) => environment))].map(async (name) => {
       const places = [...refs.keys()].filter((i) => refs[i]!.environment === name);
       const asked = places.map((i) => refs[i]!);
-      const said = await environmentOf(environments, name).tasks(asked, asker);
-      said.forEach((task, n) => (posed[places[n]!] = task));
+      const answers = await environmentOf(environments, name).tasks(asked, asker);
+      answers.forEach((task, n) => (posed[places[n]!] = task));
     }),
   );
   return posed;

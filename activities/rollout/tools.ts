@@ -94,9 +94,9 @@ async function attemptCalls(
   const beat: Beat = { failed: before?.failed ?? 0 };
   const asker = incidents.asker(context.cancellationSignal);
   const stop = startHeartbeats(context, heartbeats, () => beat);
-  const heartbeat = (said?: Json): void => {
-    if (said === undefined) delete beat.said;
-    else beat.said = said;
+  const heartbeat = (reply?: Json): void => {
+    if (reply === undefined) delete beat.said;
+    else beat.said = reply;
     context.heartbeat(beat);
   };
   const onFailure = (error: unknown): void => {

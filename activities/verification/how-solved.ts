@@ -19,11 +19,11 @@ export const howSolvedOf = (reward: RewardSpec, { tasks, episodes }: RolloutGrou
   );
 
 function ofTask(reward: RewardSpec, samples: readonly Episode[]): HowSolved {
-  const told = samples.flatMap((episode) => {
+  const judged = samples.flatMap((episode) => {
     const solved = succeeded(reward.components, episode.outcome!);
     return solved === null ? [] : [ofEpisode(episode, solved)];
   });
-  const sum = addHowSolved(told);
+  const sum = addHowSolved(judged);
   return sum.episodes === 0 ? sum : { ...sum, tries: { [triesOf(sum.solved, sum.episodes)]: 1 } };
 }
 

@@ -138,11 +138,11 @@ async function verdictsOf(
       : environment.verdicts(verifiers, some, asker);
   const escalated = members.filter(({ escalated }) => escalated);
   const fresh = members.filter(({ escalated }) => !escalated);
-  const said = new Map<Unverified, HostedVerdict[] | GradusError>();
+  const verdicts = new Map<Unverified, HostedVerdict[] | GradusError>();
   const [ofClimbed, ofFresh] = await Promise.all([ask(others, escalated), ask(named, fresh)]);
-  escalated.forEach((one, i) => said.set(one, ofClimbed[i]!));
-  fresh.forEach((one, i) => said.set(one, ofFresh[i]!));
-  return members.map((one) => said.get(one)!);
+  escalated.forEach((one, i) => verdicts.set(one, ofClimbed[i]!));
+  fresh.forEach((one, i) => verdicts.set(one, ofFresh[i]!));
+  return members.map((one) => verdicts.get(one)!);
 }
 
 /** What the components of the reward go by, or what became of an episode that nobody could be asked about. */
@@ -157,12 +157,12 @@ function verdictsOrFailure(
 
 /** What the components of the reward go by; `climbed` is what the highest tier has said. */
 export function verdictsIn(
-  said: readonly HostedVerdict[],
+  verdicts: readonly HostedVerdict[],
   { components, ensembles = [], ladder }: RewardSpec,
   escalated?: VerdictOfVerifier,
 ): VerdictOfVerifier[] {
   const by = (name: string): VerdictOfVerifier => {
-    const { fault: _, ...verdict } = said.find(({ verifier }) => verifier === name)!;
+    const { fault: _, ...verdict } = verdicts.find(({ verifier }) => verifier === name)!;
     return verdict;
   };
   return components.map(({ verifier }) => {
@@ -198,7 +198,12 @@ function withoutCanonical(verdict: VerdictOfVerifier): VerdictOfVerifier {
 const isVerdicts = (heard: readonly VerdictOfVerifier[] | Outcome): heard is readonly VerdictOfVerifier[] =>
   Array.isArray(heard);
 
-function lowestTier(said: VerdictOfVerifier, passAtLeast: number): VerdictOfVerifier {
-  const version = `${said.verifier}@${said.version}`;
-  return { ...said, verifier: LADDER, version, passed: said.score !== null && said.score >= passAtLeast };
+function lowestTier(verdict: VerdictOfVerifier, passAtLeast: number): VerdictOfVerifier {
+  const version = `${verdict.verifier}@${verdict.version}`;
+  return {
+    ...verdict,
+    verifier: LADDER,
+    version,
+    passed: verdict.score !== null && verdict.score >= passAtLeast,
+  };
 }

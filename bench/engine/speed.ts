@@ -58,13 +58,13 @@ const decoding = (
 /** Throws Error when an engine continues greedily in another way: then one of them runs another model. */
 async function agree(engines: Readonly<Record<string, Child>>, prompt: number[]): Promise<void> {
   const lines: string[] = [];
-  const said = new Set<string>();
+  const printed = new Set<string>();
   for (const [name, engine] of Object.entries(engines)) {
     const { tokens } = await engine.call('greedy', { prompt, new_tokens: 24 });
-    said.add(String(tokens));
+    printed.add(String(tokens));
     lines.push(`${name}: ${String(tokens)}`);
   }
-  if (said.size > 1) throw new Error(`the engines do not continue alike:\n${lines.join('\n')}`);
+  if (printed.size > 1) throw new Error(`the engines do not continue alike:\n${lines.join('\n')}`);
 }
 
 /** Prompts of 16 tokens and 128 new ones, sampled with top-p. */

@@ -67,10 +67,10 @@ function queryIn(options: FindOptions): Query {
 
 /** Said where it takes a while, and seldom. */
 function sayProgress(): (at: { done: number; total: number }) => void {
-  let said = performance.now();
+  let reported = performance.now();
   return ({ done, total }) => {
-    if (performance.now() - said < 2000) return;
-    said = performance.now();
+    if (performance.now() - reported < 2000) return;
+    reported = performance.now();
     note(`${done} of ${total} steps are read; later searches reuse them`);
   };
 }

@@ -62,10 +62,10 @@ export function replayCommand(): Command {
 
 /** Said while a person waits, and not before it takes long. */
 function sayNow(): (tokens: number, total: number | null) => void {
-  let said = Date.now();
+  let reported = Date.now();
   return (tokens, total) => {
-    if (Date.now() - said < SAY_MS) return;
-    said = Date.now();
+    if (Date.now() - reported < SAY_MS) return;
+    reported = Date.now();
     note(`${tokens}${total === null ? '' : ` of ${total}`} tokens`);
   };
 }

@@ -96,7 +96,7 @@ export function withVerdict(
 ): Outcome {
   const composed = composeReward(
     reward,
-    outcome.components.map((said) => (said.verifier === verdict.verifier ? verdict : said)),
+    outcome.components.map((component) => (component.verifier === verdict.verifier ? verdict : component)),
   );
   if (composed.kind === 'abstained') return composed;
   return { ...outcome, reward: composed.reward, components: composed.components };
@@ -128,13 +128,13 @@ const isOfTurns = (rule: RewardRule): rule is ProcessRule => rule.kind === 'proc
  */
 export function turnRewards({ rules = [] }: Composition, outcome: Outcome): number[] | null {
   if (!isRewarded(outcome)) return null;
-  const byName = new Map(outcome.components.map((said) => [said.verifier, said]));
+  const byName = new Map(outcome.components.map((component) => [component.verifier, component]));
   let rewards: number[] | null = null;
   for (const rule of rules.filter(isOfTurns)) {
-    const said = byName.get(rule.verifier);
-    if (said?.steps === undefined || said.score === null) continue;
+    const component = byName.get(rule.verifier);
+    if (component?.steps === undefined || component.score === null) continue;
     const weight = isOpen(rule.gatedBy, byName) ? rule.weight : 0;
-    rewards = said.steps.map((step, i) => (rewards?.[i] ?? 0) + weight * step);
+    rewards = component.steps.map((step, i) => (rewards?.[i] ?? 0) + weight * step);
   }
   return rewards;
 }

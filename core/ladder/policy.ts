@@ -51,7 +51,7 @@ export function basisOf(scores: TierScores): number {
 /** The first tier above the verdict of the highest tier that was asked and gave none, −1 where there is none. */
 export function silentAbove(scores: TierScores): number {
   const basis = basisOf(scores);
-  return scores.findIndex((said, tier) => tier > basis && (said === 'abstained' || said === 'passing'));
+  return scores.findIndex((score, tier) => tier > basis && (score === 'abstained' || score === 'passing'));
 }
 
 /**

@@ -64,7 +64,7 @@ const clamp = (score: number): number => Math.min(1, Math.max(0, score));
 
 /** What the highest tier is expected to say of what this tier, and all above it, pass: a line of lines is one. */
 const alongLines = (tier: number, score: number, { calibrations }: Ladder): number =>
-  calibrations.slice(tier).reduce((said, line) => clamp(predict(line, said).mean), score);
+  calibrations.slice(tier).reduce((score, line) => clamp(predict(line, score).mean), score);
 
 /**
  * What a candidate with this score of this tier is expected to count for, by the lines from each tier to the next. Each
@@ -77,8 +77,8 @@ function expectedAbove(tier: number, score: number, ladder: Ladder): number {
   const { mean, deviation } = predict(line, score);
   const { passAtLeast } = ladder.rungs[tier + 1]!;
   const lost = QUANTILES.map((z) => {
-    const said = clamp(mean + z * deviation);
-    return said < passAtLeast ? Math.max(0, alongLines(tier + 1, said, ladder) - said) : 0;
+    const score = clamp(mean + z * deviation);
+    return score < passAtLeast ? Math.max(0, alongLines(tier + 1, score, ladder) - score) : 0;
   });
   const taken = lost.reduce((sum, one) => sum + one, 0) / lost.length;
   return clamp(expectedAbove(tier + 1, clamp(mean), ladder) - taken);

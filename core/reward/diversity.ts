@@ -15,12 +15,12 @@ export const MOST_COMPARED = 256;
  * their order. What has no answer has none that is new.
  */
 export function diversityScores({ of, by }: DiversityRule, samples: readonly JudgedSample[]): RuleVerdict[] {
-  const said = samples.map(of === 'answer' ? canonicalAnswer : callsOf);
-  const known = said.filter((text): text is string => text !== null);
+  const lines = samples.map(of === 'answer' ? canonicalAnswer : callsOf);
+  const known = lines.filter((text): text is string => text !== null);
   const counts = new Map<string, number>();
   for (const text of known) counts.set(text, (counts.get(text) ?? 0) + 1);
   const unlikeness = by === 'similarity' ? meanUnlikeness(counts) : null;
-  return said.map((text) => {
+  return lines.map((text) => {
     if (text === null) return { score: 0, evidence: 'no answer' };
     if (unlikeness) {
       const score = unlikeness.get(text)!;

@@ -13,11 +13,11 @@ export function ensembleVerdict(
 ): VerdictOfVerifier {
   const named = members.map(({ verifier, version }) => `${verifier}@${version}`).join(', ');
   const version = `${by === 'minimum' ? 'minimum' : `mean - ${deviations} deviation`} of ${named}`;
-  const said = members.map(({ verifier, version, score }) => ({ verifier, version, score }));
+  const verdicts = members.map(({ verifier, version, score }) => ({ verifier, version, score }));
   const silent = members.find(({ score }) => score === null);
   if (silent) {
     const evidence = `${silent.verifier}: ${silent.evidence ?? 'abstained'}`;
-    return { verifier: name, version, score: null, members: said, evidence };
+    return { verifier: name, version, score: null, members: verdicts, evidence };
   }
   const canonical = members.find((member) => member.canonical !== undefined)?.canonical;
   return {
@@ -26,9 +26,9 @@ export function ensembleVerdict(
     score: combined(
       by,
       deviations,
-      said.map(({ score }) => score!),
+      verdicts.map(({ score }) => score!),
     ),
-    members: said,
+    members: verdicts,
     ...(canonical !== undefined && { canonical }),
   };
 }

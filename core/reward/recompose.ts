@@ -24,15 +24,15 @@ export function recomposed(
 ): Outcome {
   if (!isRewarded(outcome)) return outcome;
   const verdicts = to.components.flatMap(({ verifier }) => {
-    const said = saidBy(outcome, verifier);
-    return said ? [ensembleAnew(said, verifier, from, to)] : [];
+    const verdict = saidBy(outcome, verifier);
+    return verdict ? [ensembleAnew(verdict, verifier, from, to)] : [];
   });
   const rules = (to.rules ?? []).flatMap((rule) => {
-    const said = saidBy(outcome, ruleName(rule));
+    const verdict = saidBy(outcome, ruleName(rule));
     // It speaks of some episodes only, and of this one it has not.
-    if (!said) return [];
+    if (!verdict) return [];
     const was = (from.rules ?? []).find((other) => ruleName(other) === ruleName(rule));
-    return was && sameConstants(was, rule) ? [said] : ruleVerdicts([rule], [{ episode, verdicts }])[0]!;
+    return was && sameConstants(was, rule) ? [verdict] : ruleVerdicts([rule], [{ episode, verdicts }])[0]!;
   });
   const composed = composeReward(to, [...verdicts, ...rules]);
   if (composed.kind === 'abstained' || outcome.kind === 'scored') return composed;
@@ -40,24 +40,24 @@ export function recomposed(
 }
 
 function saidBy({ components }: RewardedOutcome, name: string): VerdictOfVerifier | undefined {
-  const said = components.find(({ verifier }) => verifier === name);
-  return said && withoutContribution(said);
+  const component = components.find(({ verifier }) => verifier === name);
+  return component && withoutContribution(component);
 }
 
-function withoutContribution(said: RewardComponent): VerdictOfVerifier {
-  const { contribution: _, ...verdict } = said;
+function withoutContribution(component: RewardComponent): VerdictOfVerifier {
+  const { contribution: _, ...verdict } = component;
   return verdict;
 }
 
 function ensembleAnew(
-  said: VerdictOfVerifier,
+  verdict: VerdictOfVerifier,
   name: string,
   from: RewardSpec,
   to: RewardSpec,
 ): VerdictOfVerifier {
   const [was, is] = [from, to].map(({ ensembles = [] }) => ensembles.find((one) => one.name === name));
   const same = is === undefined || (is.by === was?.by && is.deviations === was.deviations);
-  return same || said.members === undefined ? said : ensembleVerdict(is, said.members);
+  return same || verdict.members === undefined ? verdict : ensembleVerdict(is, verdict.members);
 }
 
 /** Weight and gate apart, which say nothing of its score. */

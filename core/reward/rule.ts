@@ -25,6 +25,6 @@ export const sampledTokens = ({ mask }: JudgedSample['episode']): number =>
  */
 export function canonicalAnswer({ episode: { status }, verdicts }: JudgedSample): string | null {
   if (status.kind !== 'answered') return null;
-  const said = verdicts.find(({ canonical }) => canonical !== undefined)?.canonical;
-  return said ?? plainCharacters(status.answer).replace(/\s+/gu, ' ').trim();
+  const text = verdicts.find(({ canonical }) => canonical !== undefined)?.canonical;
+  return text ?? plainCharacters(status.answer).replace(/\s+/gu, ' ').trim();
 }

@@ -30,15 +30,15 @@ export function ruleVerdicts(
   rules: readonly RewardRule[],
   samples: readonly JudgedSample[],
 ): VerdictOfVerifier[][] {
-  const said = samples.map((): VerdictOfVerifier[] => []);
+  const verdicts = samples.map((): VerdictOfVerifier[] => []);
   for (const rule of rules) {
     const { weight: _, gatedBy: __, ...settings } = rule;
     const version = `1;${JSON.stringify(settings)}`;
     scoresOf(rule, samples).forEach((verdict, i) => {
-      said[i]!.push({ verifier: ruleName(rule), version, ...verdict });
+      verdicts[i]!.push({ verifier: ruleName(rule), version, ...verdict });
     });
   }
-  return said;
+  return verdicts;
 }
 
 function scoresOf(rule: RewardRule, samples: readonly JudgedSample[]): RuleVerdict[] {

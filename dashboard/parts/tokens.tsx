@@ -30,12 +30,12 @@ const classOf = ({ logprob, advantage, masked }: ShownToken, by: Colouring): str
 };
 
 function titleOf({ logprob, advantage, masked }: ShownToken): string {
-  const said = [
+  const lines = [
     logprob === null ? null : `p ${Math.exp(logprob).toPrecision(3)}, log-prob ${decimals(logprob, 4)}`,
     advantage === null ? null : `advantage ${advantage.toPrecision(3)}`,
     masked ? 'not trained on' : null,
   ];
-  return said.filter((one) => one !== null).join('; ');
+  return lines.filter((one) => one !== null).join('; ');
 }
 
 /** Tokens one after the other, each underlined by how likely it was or by its advantage; hatched where masked. */

@@ -27,11 +27,11 @@ export function assertPlain(text: string, guard: Guard, tags: RegExp): string {
 export function readBack(turn: WrittenTurn, text: string, parse: (text: string) => Action): string {
   const { call, answer, raw } = turn;
   if (raw !== undefined) return text;
-  const said: Action = call ? { kind: 'call', call: { ...call } } : { kind: 'answer', answer: answer! };
+  const action: Action = call ? { kind: 'call', call: { ...call } } : { kind: 'answer', answer: answer! };
   const read = parse(text);
-  if (isDeepStrictEqual(read, said)) return text;
+  if (isDeepStrictEqual(read, action)) return text;
   throw unwritable(
-    `A turn that says ${shown(said)} would read as ${shown(read)}: word it otherwise, without white space around it.`,
+    `A turn that says ${shown(action)} would read as ${shown(read)}: word it otherwise, without white space around it.`,
   );
 }
 

@@ -60,7 +60,7 @@ export async function playThrough(playing: Playing): Promise<PlayedEpisode> {
   /** A call that was left out was one of the session, which cannot go on as if it had been made. */
   let cut = false;
   const observe = async (turn: DemonstrationTurn, call: ToolCall): Promise<Observation> => {
-    const { observation: said } = turn;
+    const { observation: text } = turn;
     const tool = tools.find(({ name }) => name === call.name);
     await myTurn?.();
     await begin({
@@ -68,19 +68,19 @@ export async function playThrough(playing: Playing): Promise<PlayedEpisode> {
       ...(tool && { seconds: callBlocksMs(tool) / 1000 }),
     });
     // What a session says is looked at in any case; other tools may have effects.
-    const told = said !== undefined && tool?.ofSession === false ? { text: said } : null;
+    const told = text !== undefined && tool?.ofSession === false ? { text } : null;
     const refused = told ? null : await session.refusalOf(call, { signal });
     if (refused) {
       session.note({ kind: 'call', call }, refused);
       return refused;
     }
     const last = turn === playing.turns.at(-1);
-    if (tool && said === undefined && !last && !runsInDemonstrations(tool)) did.untold.push(tool.name);
+    if (tool && text === undefined && !last && !runsInDemonstrations(tool)) did.untold.push(tool.name);
     if (tool && (told ? tool.effect === 'once' : once.leavesOut(tool, first))) {
       once.count(tool.name, 'stubbed');
       cut = tool.ofSession;
-      did.unjudged ||= cut || said === undefined;
-      const stub = { text: said ?? NOT_CALLED };
+      did.unjudged ||= cut || text === undefined;
+      const stub = { text: text ?? NOT_CALLED };
       session.note({ kind: 'call', call }, stub);
       return stub;
     }
@@ -94,9 +94,9 @@ export async function playThrough(playing: Playing): Promise<PlayedEpisode> {
       did.performed = true;
     }
     const observation = await session.call(call, { signal });
-    if (said !== undefined && observation.text !== said) {
+    if (text !== undefined && observation.text !== text) {
       throw broken(
-        `says that ${call.name} answers ${JSON.stringify(said)}, and it answers ${JSON.stringify(observation.text)}`,
+        `says that ${call.name} answers ${JSON.stringify(text)}, and it answers ${JSON.stringify(observation.text)}`,
       );
     }
     return observation;

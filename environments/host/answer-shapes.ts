@@ -149,11 +149,11 @@ const shapes = new Map(
 export function readAnswers(
   kind: AskKind,
   items: number,
-  said: readonly unknown[],
+  values: readonly unknown[],
 ): { value: HostAnswer[] } | { fault: string } {
-  if (said.length !== items) return { fault: `gave ${said.length} answers to ${items} asks` };
+  if (values.length !== items) return { fault: `gave ${values.length} answers to ${items} asks` };
   const one = shapes.get(kind)!;
-  for (const answer of said) {
+  for (const answer of values) {
     if (one.safeParse(answer).success) continue;
     const of = typeof answer === 'object' && answer !== null && 'ok' in answer ? answers[kind] : failed;
     const { issues } = of.safeParse(of === failed ? answer : (answer as { ok: unknown }).ok).error ?? {};
@@ -161,5 +161,5 @@ export function readAnswers(
     return { fault: `gave what is no answer to ${kind}${where.slice(0, 300)}` };
   }
   // As it came: what zod makes of it is a copy.
-  return { value: said as HostAnswer[] };
+  return { value: values as HostAnswer[] };
 }

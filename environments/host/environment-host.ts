@@ -159,9 +159,11 @@ export class EnvironmentHost {
       const chunks = chunksOf(ask.items, CHUNK).map((items) => this.askChunk({ ...ask, items }, options));
       return (await Promise.all(chunks)).flat();
     } finally {
-      const told = this.lateErrors.filter(({ environment }) => ['', ask.environment].includes(environment));
-      this.lateErrors = this.lateErrors.filter((incident) => !told.includes(incident));
-      for (const incident of told) options.incident?.(incident);
+      const incidents = this.lateErrors.filter(({ environment }) =>
+        ['', ask.environment].includes(environment),
+      );
+      this.lateErrors = this.lateErrors.filter((incident) => !incidents.includes(incident));
+      for (const incident of incidents) options.incident?.(incident);
     }
   }
 

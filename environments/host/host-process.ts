@@ -135,7 +135,7 @@ export class HostProcess {
     this.channel = new Channel(
       this.child.stdio[3] as Duplex,
       {
-        message: (said) => this.hear(said),
+        message: (answer) => this.hear(answer),
         nonsense: (why) => this.die('crashed', why),
         ended: () => this.orphaned('closed its channel to the worker'),
       },
@@ -147,9 +147,11 @@ export class HostProcess {
       if (/heap out of memory/.test(this.words)) this.outOfHeap = true;
       options.output.write(output);
     });
-    let said = '';
+    let message = '';
     const lifeline = this.child.stdio[4] as Readable;
-    lifeline.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-LONGEST_WORDS)));
+    lifeline
+      .setEncoding('utf8')
+      .on('data', (text: string) => (message = (message + text).slice(-LONGEST_WORDS)));
     lifeline.on('error', () => undefined); // Its end tells.
     lifeline.once('close', () => this.orphaned('closed the pipe by which it knows of the worker'));
     this.exited = new Promise((resolve) => {
@@ -158,7 +160,7 @@ export class HostProcess {
         this.ended = true;
         clearInterval(this.watch);
         this.kill();
-        const death = (this.death ??= deathOf(how, said, this.outOfHeap, options.memoryBytes));
+        const death = (this.death ??= deathOf(how, message, this.outOfHeap, options.memoryBytes));
         const doing = [...this.calls.values()].flatMap(({ ask }) =>
           ask.items.flatMap((item) =>
             functionsOf(ask.kind, item).map((name) => `${name} of ${ask.environment}`),
@@ -295,8 +297,8 @@ export class HostProcess {
     });
   }
 
-  private hear(said: unknown): void {
-    const messages = readFromHost(said);
+  private hear(answer: unknown): void {
+    const messages = readFromHost(answer);
     if (!messages) return this.die('crashed', 'said what is no message of a host');
     this.sign = performance.now();
     for (const message of messages) {
@@ -386,16 +388,16 @@ export class HostProcess {
   }
 }
 
-function deathOf(how: string, said: string, outOfHeap: boolean, memoryBytes: number): HostDied {
+function deathOf(how: string, text: string, outOfHeap: boolean, memoryBytes: number): HostDied {
   const limit = `${Math.round(memoryBytes / MEGABYTE)} MB`;
-  const changed = said.split(CHANGED)[1];
+  const changed = text.split(CHANGED)[1];
   if (changed !== undefined) {
     return new HostDied(
       'crashed',
       `changed ${changed}, which all code in its process uses: do that when its module is loaded, or in prepare()`,
     );
   }
-  if (said.includes(TOO_MUCH_MEMORY)) return new HostDied('memory', `took more than ${limit} of memory`);
+  if (text.includes(TOO_MUCH_MEMORY)) return new HostDied('memory', `took more than ${limit} of memory`);
   if (outOfHeap) {
     return new HostDied('memory', `took more than ${limit} of memory, three quarters of which may be heap`);
   }

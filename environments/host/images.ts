@@ -18,14 +18,14 @@ const MEDIA_TYPE = /^image\/[a-z0-9][a-z0-9.+-]{0,60}$/;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 /** Images as they were when they were shown, or what is wrong with them. */
-export function readImages(said: unknown): { value: SentImage[] } | { fault: string } {
-  if (!Array.isArray(said)) return { fault: 'gave images that are no array' };
-  if (said.length > MOST_IMAGES) {
-    return { fault: `gave ${said.length} images at once; at most ${MOST_IMAGES} are taken` };
+export function readImages(answer: unknown): { value: SentImage[] } | { fault: string } {
+  if (!Array.isArray(answer)) return { fault: 'gave images that are no array' };
+  if (answer.length > MOST_IMAGES) {
+    return { fault: `gave ${answer.length} images at once; at most ${MOST_IMAGES} are taken` };
   }
   const images: SentImage[] = [];
   let total = 0;
-  for (const image of said as readonly (Partial<Image> | null)[]) {
+  for (const image of answer as readonly (Partial<Image> | null)[]) {
     const { mediaType, data } = image ?? {};
     if (typeof mediaType !== 'string' || !MEDIA_TYPE.test(mediaType)) {
       return {

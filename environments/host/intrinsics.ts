@@ -213,8 +213,8 @@ function otherwiseSet(variables: NodeJS.ProcessEnv): string | null {
 }
 
 function nameOf(object: string, key: PropertyKey): string {
-  const said = string(key);
-  return object === '' ? said : `${object}.${said}`;
+  const text = string(key);
+  return object === '' ? text : `${object}.${text}`;
 }
 
 /** Objects that everybody has, by their names. */

@@ -50,8 +50,8 @@ export type HeardFromHost =
  * What a host has said, or null for what is none of its messages: users' code shares its process, and may have changed
  * what everything there stands on.
  */
-export function readFromHost(said: unknown): HeardFromHost[] | null {
-  const read = fromHostShape.safeParse(said);
+export function readFromHost(answer: unknown): HeardFromHost[] | null {
+  const read = fromHostShape.safeParse(answer);
   return read.success ? (read.data as unknown as HeardFromHost[]) : null;
 }
 

@@ -202,8 +202,8 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
   });
 }
 const channel = new Channel(new Socket({ fd: CHANNEL }), {
-  message: (said) => {
-    for (const message of said as ToHost[]) {
+  message: (value) => {
+    for (const message of value as ToHost[]) {
       if (message.is === 'load') {
         ownMark = message.mark;
         void load(message.module);

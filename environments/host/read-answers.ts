@@ -87,8 +87,8 @@ const demonstrationShape = z.object({
 export type Read<T> = { value: T } | { fault: string };
 
 /** A verdict of a candidate with so many turns. */
-export function readVerdict(said: unknown, turns: number): Read<Verdict> {
-  const given = said as { kind?: unknown; score?: unknown; steps?: unknown } | null | undefined;
+export function readVerdict(answer: unknown, turns: number): Read<Verdict> {
+  const given = answer as { kind?: unknown; score?: unknown; steps?: unknown } | null | undefined;
   if (given?.kind === 'score' && !score.safeParse(given.score).success) {
     return { fault: `said ${show(given.score)}, which is no score in [0, 1]` };
   }
@@ -96,22 +96,22 @@ export function readVerdict(said: unknown, turns: number): Read<Verdict> {
   if (given?.kind === 'score' && Array.isArray(given.steps) && given.steps.length !== turns) {
     return { fault: `scored ${given.steps.length} steps of an episode of ${turns} turns` };
   }
-  return read(verdictShape, said, 'verdict');
+  return read(verdictShape, answer, 'verdict');
 }
 
-export const readFinding = (said: unknown): Read<TierFinding> => read(findingShape, said, 'finding');
+export const readFinding = (answer: unknown): Read<TierFinding> => read(findingShape, answer, 'finding');
 
 /** Only what Gradus itself reads of a task is checked; `info` is between the environment and its verifiers. */
-export function readTask(said: unknown): Read<Task> {
-  const task = read(taskShape, said, 'task');
-  return 'fault' in task ? task : { value: said as Task };
+export function readTask(answer: unknown): Read<Task> {
+  const task = read(taskShape, answer, 'task');
+  return 'fault' in task ? task : { value: answer as Task };
 }
 
 /** The environment's own words; null: it has none. */
-export const readHint = (said: unknown): Read<string | null> => read(evidence.nullable(), said, 'hint');
+export const readHint = (answer: unknown): Read<string | null> => read(evidence.nullable(), answer, 'hint');
 
-export function readDemonstration(said: unknown): Read<Demonstration> {
-  const demonstration = read(demonstrationShape, said, 'demonstration');
+export function readDemonstration(answer: unknown): Read<Demonstration> {
+  const demonstration = read(demonstrationShape, answer, 'demonstration');
   if ('fault' in demonstration) return demonstration;
   if (demonstration.value.turns.length === 0) return { fault: 'gave a demonstration without turns' };
   return withinSize(demonstration.value, LONGEST_TEXT, 'demonstration');
@@ -127,13 +127,13 @@ const actedShape = z.object({
 /** What a call did, as it leaves the hands of whoever did it. */
 export type Did = Omit<ActedFully, 'images'> & { images?: SentImage[] };
 
-export function readActed(said: unknown): Read<Did> {
-  if (typeof said === 'string') return { value: { text: said } };
-  if (typeof said !== 'object' || said === null || !('images' in said) || said.images === undefined) {
-    return read(actedShape, said, 'observation');
+export function readActed(answer: unknown): Read<Did> {
+  if (typeof answer === 'string') return { value: { text: answer } };
+  if (typeof answer !== 'object' || answer === null || !('images' in answer) || answer.images === undefined) {
+    return read(actedShape, answer, 'observation');
   }
   // Megabytes, which no message should show.
-  const { images, ...rest } = said;
+  const { images, ...rest } = answer;
   const did = read(actedShape, rest, 'observation');
   if ('fault' in did) return did;
   const shown = readImages(images);
@@ -142,20 +142,20 @@ export function readActed(said: unknown): Read<Did> {
 
 const endShape = z.object({ reward: z.number().exactOptional(), info: json.exactOptional() });
 
-export function readEnd(said: unknown): Read<SessionEnd> {
-  const end = read(endShape, said, 'end of an episode');
+export function readEnd(answer: unknown): Read<SessionEnd> {
+  const end = read(endShape, answer, 'end of an episode');
   return 'fault' in end ? end : withinSize(end.value, LONGEST_STATE, 'last word');
 }
 
-export const readSessionState = (said: unknown): Read<Json> => readJson(said, LONGEST_STATE, 'state');
-export const readSnapshot = (said: unknown): Read<Json> => readJson(said, LONGEST_SNAPSHOT, 'snapshot');
+export const readSessionState = (answer: unknown): Read<Json> => readJson(answer, LONGEST_STATE, 'state');
+export const readSnapshot = (answer: unknown): Read<Json> => readJson(answer, LONGEST_SNAPSHOT, 'snapshot');
 
-function readJson(said: unknown, limit: number, what: string): Read<Json> {
-  const value = read(json, said, what);
+function readJson(answer: unknown, limit: number, what: string): Read<Json> {
+  const value = read(json, answer, what);
   return 'fault' in value ? value : withinSize(value.value, limit, what);
 }
 
-export const readSubject = (said: unknown): Read<Json> => readJson(said, LONGEST_SUBJECT, 'subject');
+export const readSubject = (answer: unknown): Read<Json> => readJson(answer, LONGEST_SUBJECT, 'subject');
 
 function withinSize<T>(value: T, limit: number, what: string): Read<T> {
   const { length } = JSON.stringify(value);
@@ -164,12 +164,12 @@ function withinSize<T>(value: T, limit: number, what: string): Read<T> {
     : { fault: `gave a ${what} of ${length} characters as JSON; at most ${limit} are taken` };
 }
 
-function read<T>(shape: z.ZodType<T>, said: unknown, what: string): Read<T> {
-  const parsed = shape.safeParse(said);
+function read<T>(shape: z.ZodType<T>, answer: unknown, what: string): Read<T> {
+  const parsed = shape.safeParse(answer);
   if (parsed.success) return { value: parsed.data };
   const { path, message } = parsed.error.issues[0]!;
   const where = path.length === 0 ? '' : `${path.join('.')}: `;
-  return { fault: `gave ${show(said)}, which is no ${what} (${where}${message})` };
+  return { fault: `gave ${show(answer)}, which is no ${what} (${where}${message})` };
 }
 
 function show(value: unknown): string {

@@ -19,9 +19,9 @@ const LONGEST = 1_000_000;
 class NotShown extends Error {}
 
 /** Blocks as they may be shown, with nothing in them that the contract does not name. */
-export function readPresentation(said: unknown): Read<SubjectBlock[]> {
+export function readPresentation(answer: unknown): Read<SubjectBlock[]> {
   try {
-    const blocks = listOf(said, 'blocks', MOST_BLOCKS).map(readBlock);
+    const blocks = listOf(answer, 'blocks', MOST_BLOCKS).map(readBlock);
     const characters = blocks.reduce((sum, block) => sum + sizeOf(block), 0);
     return characters <= LONGEST
       ? { value: blocks }
@@ -32,8 +32,8 @@ export function readPresentation(said: unknown): Read<SubjectBlock[]> {
   }
 }
 
-function readBlock(said: unknown, i: number): SubjectBlock {
-  const block = (typeof said === 'object' && said !== null ? said : {}) as Record<string, unknown>;
+function readBlock(answer: unknown, i: number): SubjectBlock {
+  const block = (typeof answer === 'object' && answer !== null ? answer : {}) as Record<string, unknown>;
   const at = `block ${i + 1}`;
   switch (block['kind']) {
     case 'text':
@@ -70,16 +70,16 @@ function readBlock(said: unknown, i: number): SubjectBlock {
   }
 }
 
-function listOf(said: unknown, what: string, most: number): unknown[] {
-  if (!Array.isArray(said)) throw new NotShown(`gave ${what} that are no array`);
-  if (said.length > most) throw new NotShown(`gave ${said.length} ${what}; at most ${most} are taken`);
-  return Array.from<unknown>(said);
+function listOf(answer: unknown, what: string, most: number): unknown[] {
+  if (!Array.isArray(answer)) throw new NotShown(`gave ${what} that are no array`);
+  if (answer.length > most) throw new NotShown(`gave ${answer.length} ${what}; at most ${most} are taken`);
+  return Array.from<unknown>(answer);
 }
 
-function textOf(said: unknown, what: string, longest: number): string {
-  if (typeof said !== 'string') throw new NotShown(`gave no text as ${what}`);
-  if (said.length <= longest) return said;
-  throw new NotShown(`gave ${what} of ${said.length} characters; at most ${longest} are taken`);
+function textOf(answer: unknown, what: string, longest: number): string {
+  if (typeof answer !== 'string') throw new NotShown(`gave no text as ${what}`);
+  if (answer.length <= longest) return answer;
+  throw new NotShown(`gave ${what} of ${answer.length} characters; at most ${longest} are taken`);
 }
 
 function sizeOf(block: SubjectBlock): number {

@@ -191,12 +191,12 @@ async function answerTo(
         throw new GradusError('verifier', 'unknown', `${name} of ${environment.name} is no function`);
       }
       // One that is deaf to the signal must not keep the slot.
-      const said: unknown = await inTime(context.signal, null, () =>
+      const answer: unknown = await inTime(context.signal, null, () =>
         served.verify(subject, { signal: context.signal, heartbeat: () => context.heartbeat() }),
       ).catch((error: unknown) => {
         throw isA(error, GradusError) ? errorOfUsers('verifier', error) : error;
       });
-      const found = readFinding(said);
+      const found = readFinding(answer);
       if ('value' in found) return found.value;
       throw new GradusError('verifier', 'bad-answer', `the verifier ${name} ${found.fault}: fix it`);
     }
@@ -306,7 +306,7 @@ async function promised<T>(
   what: string,
   type: string,
   work: () => unknown,
-  read: (said: unknown) => Read<T>,
+  read: (answer: unknown) => Read<T>,
 ): Promise<T> {
   const failed = (how: string, cause?: unknown, retryable = false): GradusError =>
     new GradusError('environment', type, `${what} of ${environment.name} ${how}`, { cause, retryable });
@@ -355,8 +355,10 @@ async function relabelled(
   if (other === null) return null;
   const { ref } = candidate.task;
   const task = { ...(await promised(environment, 'relabel()', 'relabel', () => other, readTask)), ref };
-  const said = verifiers.map((name) => verdictOf(environment, name, ownCopy({ ...candidate, task }), signal));
-  return { prompt: task.prompt, said: await Promise.all(said) };
+  const verdicts = verifiers.map((name) =>
+    verdictOf(environment, name, ownCopy({ ...candidate, task }), signal),
+  );
+  return { prompt: task.prompt, said: await Promise.all(verdicts) };
 }
 
 /** For one verifier: what it changes in it no other one is to see. `info` is the environment's own. */
@@ -389,13 +391,13 @@ async function verdictOf(
     return { verifier: name, version, score: null, evidence };
   }
   try {
-    const said: unknown = await inTime(
+    const answer: unknown = await inTime(
       signal,
       FAST_LIMIT_MS,
       (limited) => verifier.verify(candidate, limited),
       (seconds) => new OutOfTime(`gave no verdict in ${seconds} s`),
     );
-    return { verifier: name, version, ...meaningOf(readVerdict(said, candidate.episode.turns.length)) };
+    return { verifier: name, version, ...meaningOf(readVerdict(answer, candidate.episode.turns.length)) };
   } catch (error) {
     signal.throwIfAborted();
     // That it was slow says nothing of the candidate.

@@ -142,7 +142,7 @@ export async function endOfSession(
 ): Promise<SessionEnd> {
   if (!sessions) return {};
   const { endSeconds = END_SECONDS } = sessions;
-  const said = await inTime(
+  const ended = await inTime(
     context.signal,
     endSeconds === null ? null : 1000 * endSeconds,
     async ({ signal }): Promise<SessionEnd> => {
@@ -163,7 +163,7 @@ export async function endOfSession(
     (seconds) =>
       new GradusError('environment', 'end', `a session of ${name} took longer than ${seconds} s to end`),
   );
-  return promised(name, readEnd(said));
+  return promised(name, readEnd(ended));
 }
 
 /** Lets go of an episode's session, here and where it outlives us. */

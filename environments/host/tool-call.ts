@@ -48,16 +48,16 @@ export async function refuseCall(
 export async function runTool(tool: Tool, call: ToolCall, context: ToolContext): Promise<Did> {
   const checked = await checkArguments(tool, call.arguments);
   if (!('value' in checked)) throw new ToolRefusal(checked.message);
-  const said: unknown = await tool.run!(checked.value, context);
-  if (typeof said === 'string') return { text: said };
-  if (typeof said !== 'object' || said === null || !('text' in said)) {
+  const answer: unknown = await tool.run!(checked.value, context);
+  if (typeof answer === 'string') return { text: answer };
+  if (typeof answer !== 'object' || answer === null || !('text' in answer)) {
     throw new GradusError(
       'tool',
       'not-text',
-      `the tool ${tool.name} returned ${said === null ? 'null' : typeof said}, not text: make its run() return a string`,
+      `the tool ${tool.name} returned ${answer === null ? 'null' : typeof answer}, not text: make its run() return a string`,
     );
   }
-  const read = readActed({ text: said.text, images: 'images' in said ? said.images : undefined });
+  const read = readActed({ text: answer.text, images: 'images' in answer ? answer.images : undefined });
   if ('value' in read) return read.value;
   throw new GradusError('tool', 'not-text', `the tool ${tool.name} ${read.fault}: fix its run()`);
 }

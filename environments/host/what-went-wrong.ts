@@ -20,7 +20,7 @@ export function whatWentWrong({ task, episode, answer }: Candidate, evidence: re
         ? `a call failed: ${status.reason}`
         : `there was no answer${status.kind === 'truncated' ? ` within the limit of ${status.limit}` : ''}`;
   const parts = [...new Set([...errors, ending, ...evidence])]
-    .filter((said) => !givesAway(said, task.answer))
+    .filter((text) => !givesAway(text, task.answer))
     .map((part) => cutText(part, LONGEST_PART));
   if (parts.length === 0) return 'An earlier attempt failed. Try again.';
   return cutText(`An earlier attempt failed: ${parts.join('; ')}. Try again.`, LONGEST_HINT);

@@ -21,12 +21,12 @@ export function boundLogs(
   { limitBytes = LOG_LIMIT_BYTES, onEvent }: { limitBytes?: number; onEvent?: (text: string) => void } = {},
 ): BoundedLogs {
   let looking = Promise.resolve();
-  let said = '';
+  let text = '';
   const look = (): Promise<void> =>
     cutLongLogs(folder, limitBytes).catch((error: unknown) => {
       // A disk that is full stays so for longer than a second.
-      if (messageOf(error) !== said) onEvent?.(`logs in ${folder} could not be cut: ${messageOf(error)}`);
-      said = messageOf(error);
+      if (messageOf(error) !== text) onEvent?.(`logs in ${folder} could not be cut: ${messageOf(error)}`);
+      text = messageOf(error);
     });
   const timer = setInterval(() => {
     looking = looking.then(look);

@@ -71,10 +71,10 @@ async function make(
       ['-m', 'pip', 'install', ...options, '-r', requirementsFile],
       'Is the Python package index reachable, and the disk not full?',
       (line) => {
-        const said = progress(line);
-        if (said === null) return;
-        doing = said;
-        say(`${name}: ${said}`);
+        const text = progress(line);
+        if (text === null) return;
+        doing = text;
+        say(`${name}: ${text}`);
       },
     );
   } finally {

@@ -12,8 +12,8 @@ export function differencesOf(values: readonly unknown[]): Difference[] {
   const leaves = values.map((value) => leavesOf(value));
   const paths = new Set(leaves.flatMap((of) => [...of.keys()]));
   return [...paths].flatMap((path) => {
-    const said = leaves.map((of) => of.get(path) ?? null);
-    return said.every((one) => one === said[0]) ? [] : [{ path, values: said }];
+    const lines = leaves.map((of) => of.get(path) ?? null);
+    return lines.every((one) => one === lines[0]) ? [] : [{ path, values: lines }];
   });
 }
 

@@ -65,7 +65,7 @@ export function textsOf(tokenizer: Pick<Tokenizer, 'decode'>, ids: readonly numb
   /** Before it everything is told, and no character is half there. */
   let from = 0;
   /** Characters behind it that are told. */
-  let told = 0;
+  let reported = 0;
   for (let at = 0; at < ids.length; at++) {
     const before = ids.slice(Math.max(0, from - CONTEXT), from);
     const prefix = tokenizer.decode(before);
@@ -76,8 +76,8 @@ export function textsOf(tokenizer: Pick<Tokenizer, 'decode'>, ids: readonly numb
     // What a token has begun of a character, the next one ends: it may have begun another one by then.
     const isWhole = !behind.endsWith('\ufffd') || at + 1 - from >= MOST_PENDING || at === ids.length - 1;
     const known = isWhole ? behind.length : behind.length - 1;
-    texts.push(behind.slice(told, known));
-    told = isWhole ? 0 : Math.max(told, known);
+    texts.push(behind.slice(reported, known));
+    reported = isWhole ? 0 : Math.max(reported, known);
     if (isWhole) from = at + 1;
   }
   return texts;

@@ -48,7 +48,7 @@ export function messagesOf({ task, episode }: Pick<FoundEpisode, 'task' | 'episo
       const { action, observation } = turn;
       const { thought, content } = turnTextOf(turn);
       const id = callId(i);
-      const said: PlainMessage = {
+      const message: PlainMessage = {
         role: 'assistant',
         content,
         ...(thought !== null && { reasoning_content: thought }),
@@ -62,11 +62,11 @@ export function messagesOf({ task, episode }: Pick<FoundEpisode, 'task' | 'episo
           ],
         }),
       };
-      if (!observation) return [said];
+      if (!observation) return [message];
       const { text } = observation;
       return action.kind === 'call'
-        ? [said, { role: 'tool', tool_call_id: id, name: action.call.name, content: text }]
-        : [said, { role: 'user', content: text }];
+        ? [message, { role: 'tool', tool_call_id: id, name: action.call.name, content: text }]
+        : [message, { role: 'user', content: text }];
     }),
   ];
 }

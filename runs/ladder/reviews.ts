@@ -136,7 +136,7 @@ const stateShape = z.looseObject({
 });
 
 /** What a workflow says that calls itself a review; null for what is none: anybody may have started it. */
-export function readReviewState(said: unknown): ReviewState | null {
-  const read = stateShape.safeParse(said);
+export function readReviewState(answer: unknown): ReviewState | null {
+  const read = stateShape.safeParse(answer);
   return read.success ? (read.data as unknown as ReviewState) : null;
 }

@@ -136,7 +136,9 @@ export async function readRuns(
   const status = away.includes('temporal') ? 'unknown' : 'forgotten';
   const all = runsInOrder([...begun, ...elsewhere.map((run) => storedRow(run, status))]);
   const shown = all.slice(0, limit);
-  const told = away.includes('temporal') ? new Map<RunRow, Progress>() : await askAll(temporal, shown);
+  const progressByRow = away.includes('temporal')
+    ? new Map<RunRow, Progress>()
+    : await askAll(temporal, shown);
   const signal = AbortSignal.timeout(patienceMs);
   // Every request listens to it.
   setMaxListeners(0, signal);
@@ -147,7 +149,7 @@ export async function readRuns(
     // That something of one run is damaged or late hides no other.
     problem: (text) => void (signal.aborted || problems.includes(text) || problems.push(text)),
   };
-  const rows = await inParallel(shown, (row) => lookUp(look, row, told.get(row) ?? null));
+  const rows = await inParallel(shown, (row) => lookUp(look, row, progressByRow.get(row) ?? null));
   if (signal.aborted) problems.push('some rows were not looked up in time');
   return { rows: runsInOrder(rows), total: all.length, problems, away };
 }
@@ -155,14 +157,14 @@ export async function readRuns(
 /** What those that go on say, as far as they say it at once. */
 async function askAll(temporal: Client, rows: readonly RunRow[]): Promise<Map<RunRow, Progress>> {
   const going = rows.filter(({ workflowId, endedAt }) => workflowId !== null && endedAt === null);
-  const told = new Map<RunRow, Progress>();
+  const progressByRow = new Map<RunRow, Progress>();
   await Promise.all(
     going.slice(0, MOST_ASKED).map(async (row) => {
       const progress = await askProgress(temporal, row.workflowId!);
-      if (progress !== null) told.set(row, progress);
+      if (progress !== null) progressByRow.set(row, progress);
     }),
   );
-  return told;
+  return progressByRow;
 }
 
 interface Look extends Sources {
@@ -272,10 +274,10 @@ const storedRow = (run: string, status: 'forgotten' | 'unknown'): RunRow => ({
 
 /** What a run was at when it said so last, unless Temporal knows that it is over. */
 export function runStatusOf(execution: Execution): RunStatus {
-  const said = textAttribute(execution, 'GradusStatus');
+  const text = textAttribute(execution, 'GradusStatus');
   switch (execution.status) {
     case 'completed':
-      return said === 'stopped' || said === 'no-success' ? said : 'completed';
+      return text === 'stopped' || text === 'no-success' ? text : 'completed';
     case 'failed':
       return textAttribute(execution, 'GradusRun') === null ? 'refused' : 'failed';
     case 'cancelled':
@@ -285,7 +287,7 @@ export function runStatusOf(execution: Execution): RunStatus {
     case 'paused':
       return 'paused';
     default:
-      return said !== null && STATUSES.includes(said) ? (said as RunStatus) : 'running';
+      return text !== null && STATUSES.includes(text) ? (text as RunStatus) : 'running';
   }
 }
 

@@ -97,11 +97,11 @@ const many = ({
   count === 1 ? `${activity} of ${workflow}` : `${activity} (${count} of them, one of ${workflow})`;
 
 /** Progress adds up; of other things the first one stands for all. */
-function together(said: readonly Heartbeat[]): string {
-  const far = said.filter((one) => one.kind === 'progress');
-  const [first] = said;
+function together(heartbeats: readonly Heartbeat[]): string {
+  const far = heartbeats.filter((one) => one.kind === 'progress');
+  const [first] = heartbeats;
   if (first === undefined) return '';
-  if (far.length !== said.length) return heartbeatInWords(first);
+  if (far.length !== heartbeats.length) return heartbeatInWords(first);
   const sum = (of: 'done' | 'total' | 'tokens'): number => far.reduce((all, one) => all + one[of], 0);
   return heartbeatInWords({
     kind: 'progress',

@@ -106,11 +106,11 @@ export class ReplayJobs {
         resolve();
       });
     });
-    child.on('message', (said: FromReplay) => {
+    child.on('message', (message: FromReplay) => {
       if (job.state.kind !== 'running') return;
-      if (said.is === 'progress') job.state.progress = { tokens: said.tokens, total: said.total };
-      else if (said.is === 'done') this.end(job, { kind: 'done', at: Date.now(), answer: said.answer });
-      else this.end(job, { kind: 'failed', at: Date.now(), reason: said.reason });
+      if (message.is === 'progress') job.state.progress = { tokens: message.tokens, total: message.total };
+      else if (message.is === 'done') this.end(job, { kind: 'done', at: Date.now(), answer: message.answer });
+      else this.end(job, { kind: 'failed', at: Date.now(), reason: message.reason });
     });
     const timer = setTimeout(() => {
       const reason = `it took longer than ${limitMs / 1000} s: \`gradus replay\` takes as long as it takes`;

@@ -37,21 +37,23 @@ function textOf(value: unknown): string | null {
 }
 
 /** The same in a line. */
-export function heartbeatInWords(said: Heartbeat): string {
-  switch (said.kind) {
+export function heartbeatInWords(heartbeat: Heartbeat): string {
+  switch (heartbeat.kind) {
     case 'progress':
-      return `${said.done} of ${said.total} episodes, ${said.tokens} tokens`;
+      return `${heartbeat.done} of ${heartbeat.total} episodes, ${heartbeat.tokens} tokens`;
     case 'call':
       return [
-        said.failed === 0 ? null : `${said.failed} attempt${said.failed === 1 ? '' : 's'} of the tool failed`,
-        said.reason,
-        said.said === null ? null : `the tool says ${said.said}`,
+        heartbeat.failed === 0
+          ? null
+          : `${heartbeat.failed} attempt${heartbeat.failed === 1 ? '' : 's'} of the tool failed`,
+        heartbeat.reason,
+        heartbeat.said === null ? null : `the tool says ${heartbeat.said}`,
       ]
         .filter((part) => part !== null)
         .join('; ');
     case 'store-away':
-      return `waits for the object store for ${said.seconds} s: ${said.reason}`;
+      return `waits for the object store for ${heartbeat.seconds} s: ${heartbeat.reason}`;
     default:
-      return said.text;
+      return heartbeat.text;
   }
 }

@@ -102,16 +102,17 @@ export class ChatServer {
       return refuse(422, `response_format.type: Input should be ${formats.join(' or ')}`);
     const asked = { body, authorization, at: performance.now() };
     this.asked.push(asked);
-    const said = reply(asked, this.asked.length - 1);
-    if (said === 'silence') return;
-    if (said === 'disconnect') {
+    const answer = reply(asked, this.asked.length - 1);
+    if (answer === 'silence') return;
+    if (answer === 'disconnect') {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1000 });
       response.write('{"choices":[', () => response.destroy());
       return;
     }
-    if ('raw' in said) return void response.end(said.raw);
-    if ('status' in said) return void response.writeHead(said.status, said.headers).end(said.body ?? '');
-    const { says, finish = 'stop', refusal, usage } = said;
+    if ('raw' in answer) return void response.end(answer.raw);
+    if ('status' in answer)
+      return void response.writeHead(answer.status, answer.headers).end(answer.body ?? '');
+    const { says, finish = 'stop', refusal, usage } = answer;
     const message = { role: 'assistant', content: says, ...(refusal === undefined ? {} : { refusal }) };
     send(response, 200, {
       id: 'chatcmpl-1',

@@ -30,8 +30,8 @@ export async function serveHouses() {
             ),
           '/close': () => sessions.close(context, place, opening),
         };
-        const said = await answers[request.url!]!();
-        response.end(JSON.stringify(typeof said === 'string' ? { text: said } : (said ?? {})));
+        const answer = await answers[request.url!]!();
+        response.end(JSON.stringify(typeof answer === 'string' ? { text: answer } : (answer ?? {})));
       } catch (error) {
         const refused = error instanceof ToolRefusal;
         response.statusCode = refused ? 200 : 500;

@@ -168,11 +168,11 @@ function madeEpisode(
   if (!solves && mistake > 0.9) {
     return { ...episode, status: { kind: 'truncated', limit: 'turns' }, outcome: cutOff() };
   }
-  const said = solves ? answer : String(Number(answer) + random.int(1, 9));
-  say(`<answer>${said}</answer>`, { kind: 'answer', answer: said });
+  const message = solves ? answer : String(Number(answer) + random.int(1, 9));
+  say(`<answer>${message}</answer>`, { kind: 'answer', answer: message });
   return {
     ...episode,
-    status: { kind: 'answered', answer: said },
+    status: { kind: 'answered', answer: message },
     outcome: composeReward(reward, verdicts(solves, episode)),
   };
 }

@@ -83,8 +83,8 @@ const kinds: Record<string, Run> = {
       detached: true,
       stdio: ['ignore', 'pipe', 'ignore'],
     });
-    const said = await new Promise((resolve) => child.stdout.once('data', resolve));
-    context.heartbeat([Number(String(said))]);
+    const answer = await new Promise((resolve) => child.stdout.once('data', resolve));
+    context.heartbeat([Number(String(answer))]);
     await wait(50);
     process.exit(3);
   },

@@ -104,10 +104,10 @@ export async function review(input: VerdictRequest): Promise<void> {
     const usd = opinions.length === 0 ? 0 : ask.cost.usd;
     const spent = { seconds: (Date.now() - start) / 1000, usd };
     const base = { format: 'gradus.verdict/1', verifier, version, digest, spent } as const;
-    const said = opinions.map(({ reviewer, score: one, comment }) =>
+    const lines = opinions.map(({ reviewer, score: one, comment }) =>
       [`${reviewer}: ${one}`, ...(comment === undefined ? [] : [comment])].join(', '),
     );
-    const evidence = said.join('; ').slice(0, 4000);
+    const evidence = lines.join('; ').slice(0, 4000);
     if (score !== null && closedBy === null) return { ...base, kind: 'scored', score, evidence };
     const abstained = { ...base, kind: 'abstained', ...(evidence && { evidence }) } as const;
     if (closedBy !== null) {

@@ -55,7 +55,7 @@ export class Waiting {
       const i = this.told++;
       const { verifier, version, digest, kind: result } = answer;
       const charged = i === 0 ? computed : null;
-      const told: Arrived = {
+      const arrived: Arrived = {
         verifier,
         version,
         digest,
@@ -66,7 +66,7 @@ export class Waiting {
         ...(by && { by }),
       };
       try {
-        await getExternalWorkflowHandle(this.all[i]!).signal(verdictArrived, told);
+        await getExternalWorkflowHandle(this.all[i]!).signal(verdictArrived, arrived);
       } catch (error) {
         if (isCancellation(error)) throw error;
         log.info('who asked for a verdict has ended; it is in the store', {

@@ -14,7 +14,7 @@ export const ComparedTasks: FC<{ runs: readonly string[]; tasks: CommonTasks; on
   tasks: { at, tasks, success, solved },
   only,
 }) => {
-  const told = tasks.filter(({ of }) => only === 'all' || new Set(of.map(solvedOf)).size > 1);
+  const shown = tasks.filter(({ of }) => only === 'all' || new Set(of.map(solvedOf)).size > 1);
   return (
     <>
       <h2>
@@ -35,14 +35,14 @@ export const ComparedTasks: FC<{ runs: readonly string[]; tasks: CommonTasks; on
             {solved &&
               `Both solve ${solved.both}, ${runs[0]!} alone ${solved.first}, ${runs[1]!} alone ${solved.second}, neither ${solved.neither}.`}
           </p>
-          {told.length === 0 ? (
+          {shown.length === 0 ? (
             <p>Each of them is solved by all runs alike.</p>
           ) : (
             <Scroll label="common tasks">
               <table>
                 <TableHeads first="task" runs={runs} />
                 <tbody>
-                  {told.slice(0, MOST_ROWS).map(({ ref, prompt, of }) => (
+                  {shown.slice(0, MOST_ROWS).map(({ ref, prompt, of }) => (
                     <tr data-item>
                       <th scope="row">
                         <Text
@@ -69,7 +69,7 @@ export const ComparedTasks: FC<{ runs: readonly string[]; tasks: CommonTasks; on
                   ))}
                 </tbody>
               </table>
-              {told.length > MOST_ROWS && <p class="note">{told.length - MOST_ROWS} more are not shown</p>}
+              {shown.length > MOST_ROWS && <p class="note">{shown.length - MOST_ROWS} more are not shown</p>}
             </Scroll>
           )}
         </>

@@ -65,8 +65,8 @@ export class TemplateFrame {
 
   /** What lies between the end token of a turn and the next turn when a user says `content` (shielded) in between. */
   messageAfterTurn(content: string): string {
-    const said: ChatMessage = { role: 'assistant', content: SAID };
-    const text = this.render([{ role: 'user', content: 'task' }, said, { role: 'user', content }]);
+    const message: ChatMessage = { role: 'assistant', content: SAID };
+    const text = this.render([{ role: 'user', content: 'task' }, message, { role: 'user', content }]);
     return this.afterTurn(text, SAID, 'answers');
   }
 

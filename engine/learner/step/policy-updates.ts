@@ -175,8 +175,8 @@ export function policyUpdates(
     metrics: () => {
       const tokens = Math.max(1, sums.tokens);
       // What the weights that the step starts from have sampled, and given log-probs.
-      const told = perToken.old ? computed : updates[0]!.own;
-      const own = told.filter((sequence) => loss.ofSamples && batch.sequences.late?.[sequence] !== 1);
+      const values = perToken.old ? computed : updates[0]!.own;
+      const own = values.filter((sequence) => loss.ofSamples && batch.sequences.late?.[sequence] !== 1);
       return {
         loss: sums.loss / updates.length,
         gradientNorm: sums.gradientNorm / updates.length,

@@ -262,6 +262,6 @@ export const serverName = (server: McpServer): string =>
     : `the MCP server ${[server.command, ...(server.args ?? [])].join(' ')}`;
 
 function away(server: McpServer, how: string, words: string, cause?: unknown): GradusError {
-  const said = words.trim() === '' ? '' : `; it said last: ${words.trim()}`;
-  return new GradusError('infra', 'mcp', `${serverName(server)} ${how}${said}`, { retryable: true, cause });
+  const text = words.trim() === '' ? '' : `; it said last: ${words.trim()}`;
+  return new GradusError('infra', 'mcp', `${serverName(server)} ${how}${text}`, { retryable: true, cause });
 }

@@ -201,11 +201,11 @@ function readRow(path: string, row: Row): Params {
 function promptOf({ input, instructions }: Params): string {
   const messages = typeof input === 'string' ? [{ role: 'user' as const, content: input }] : input;
   const labelled = messages.filter(({ role }) => role === 'user' || role === 'assistant').length > 1;
-  const said = messages.map(({ role, content }) => {
+  const lines = messages.map(({ role, content }) => {
     const text = typeof content === 'string' ? content : content.map((part) => part.text).join('\n');
     return labelled && role !== 'system' && role !== 'developer' ? `${role}: ${text}` : text;
   });
-  return [...(instructions ? [instructions] : []), ...said].join('\n\n');
+  return [...(instructions ? [instructions] : []), ...lines].join('\n\n');
 }
 
 const toolsOf = ({ tools }: Params, choices: ToolChoices): Tool[] =>

@@ -258,7 +258,7 @@ class Connection {
       signal.addEventListener('abort', calledOff, { once: true });
       const done = (): void => signal.removeEventListener('abort', calledOff);
       this.waiting = {
-        resolve: (said) => (done(), resolve(said)),
+        resolve: (text) => (done(), resolve(text)),
         reject: (error) => (done(), reject(error)),
       };
       this.socket.send(JSON.stringify(message), (error) => error && this.end(error.message));

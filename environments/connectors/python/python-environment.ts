@@ -51,7 +51,7 @@ export function pythonEnvironment(options: PythonEnvironmentOptions): Environmen
     if (known) return known;
     const made = module
       .call('task', [...about, ref.split, ref.level, ref.index])
-      .then((said) => readTask(ref, said));
+      .then((reply) => readTask(ref, reply));
     kept.set(key, made);
     made.catch(() => kept.delete(key));
     if (kept.size > KEPT_TASKS) kept.delete(kept.keys().next().value!);
@@ -109,19 +109,19 @@ const taskAsRead = ({ ref, prompt, answer, info }: Task): Json => ({
 
 const plain = (episode: Candidate['episode']): Json => JSON.parse(JSON.stringify(episode)) as Json;
 
-function readVerdict(name: string, said: Json): Verdict {
-  const verdict = withoutNulls(typeof said === 'number' ? { score: said } : said);
+function readVerdict(name: string, reply: Json): Verdict {
+  const verdict = withoutNulls(typeof reply === 'number' ? { score: reply } : reply);
   if (verdict === null) return { kind: 'abstain', reason: `${name} does not say` };
   return { kind: 'score', ...(verdict as { score: number }) };
 }
 
-function readTask(ref: TaskRef, said: Json): Task {
-  const task = withoutNulls(said) as unknown as { prompt: string; tools?: WrittenTool[] } | null;
+function readTask(ref: TaskRef, reply: Json): Task {
+  const task = withoutNulls(reply) as unknown as { prompt: string; tools?: WrittenTool[] } | null;
   if (typeof task?.prompt !== 'string') {
     throw new GradusError(
       'environment',
       'python-task',
-      `task() gave no prompt: ${JSON.stringify(said).slice(0, 300)}`,
+      `task() gave no prompt: ${JSON.stringify(reply).slice(0, 300)}`,
     );
   }
   const { tools, ...rest } = task;

@@ -166,7 +166,7 @@ export class PythonServer {
   }
 
   private obey(line: string): void {
-    const [, verb, number, said] = LINE.exec(line) ?? [];
+    const [, verb, number, text] = LINE.exec(line) ?? [];
     if (verb === 'ready') return this.onReady();
     if (verb === 'failed') {
       const { message, traceback } = JSON.parse(line.slice('failed '.length)) as Record<string, string>;
@@ -174,8 +174,8 @@ export class PythonServer {
     }
     const worker = this.workers.get(Number(number));
     if (verb === 'gone') this.workers.delete(Number(number));
-    if (verb === 'gone') worker?.end(said!);
-    else if (verb === 'from') worker?.hear(said!);
+    if (verb === 'gone') worker?.end(text!);
+    else if (verb === 'from') worker?.hear(text!);
     else this.close(); // Something else writes to its descriptor: nothing that it says can be believed.
   }
 

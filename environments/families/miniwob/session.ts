@@ -107,8 +107,8 @@ async function act(page: Page, { name, arguments: args }: ToolCall, snapshot: st
     }
   } catch (error) {
     // A page that is gone or does not answer has said nothing about the policy.
-    const said = messageOf(error);
-    const isLost = page.isClosed() || /timeout|closed|crashed|disconnected/i.test(said);
+    const text = messageOf(error);
+    const isLost = page.isClosed() || /timeout|closed|crashed|disconnected/i.test(text);
     if (error instanceof ToolRefusal || isLost) throw error;
     throw new ToolRefusal(`cannot ${name} that`);
   }

@@ -104,8 +104,8 @@ const UNWANTED = /\b(?:not|\w+n['’]t|no longer) (?:want|need|like)\b(?! to\b)/
 
 /** The order with which a message says that something cannot be: one alone, as a list of them tells her nothing. */
 function deniedOrder({ shop }: Goal, message: string): string | undefined {
-  const said = message.replace(UNWANTED, '');
-  if (!DENIALS.some((denial) => denial.test(said))) return undefined;
+  const text = message.replace(UNWANTED, '');
+  if (!DENIALS.some((denial) => denial.test(text))) return undefined;
   const [order, ...others] = shop.orders.filter(({ id }) => mentions(message, id));
   return others.length === 0 ? order?.id : undefined;
 }

@@ -23,13 +23,13 @@ function areFactsReported({ wishes }: Goal, messages: readonly string[]): boolea
     const valuesIn = (text: string): Set<string> => new Set(text.match(kind));
     const wanted = facts.filter((fact) => fact.search(kind) === 0);
     if (wanted.length === 0) return true;
-    const told = messages.filter((message) =>
+    const lines = messages.filter((message) =>
       [...valuesIn(message)].every((value) => wanted.includes(value)),
     );
     const all = valuesIn(messages.join('\n'));
     return (
       all.size <= new Set(wanted).size + MORE_TOLD &&
-      wanted.every((fact) => told.some((message) => valuesIn(message).has(fact)))
+      wanted.every((fact) => lines.some((message) => valuesIn(message).has(fact)))
     );
   });
 }

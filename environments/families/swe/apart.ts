@@ -126,7 +126,7 @@ export async function runApart(run: ApartRun): Promise<RanApart> {
     line!.pipe(code.stdin);
     code.stdout.pipe(line!);
     code.stderr.resume();
-    const [said, complaints] = [lastOf(tests.stdout, MOST_REPORTED), lastOf(tests.stderr, 4096)];
+    const [output, complaints] = [lastOf(tests.stdout, MOST_REPORTED), lastOf(tests.stderr, 4096)];
     tests.stdin.end(JSON.stringify({ ...request, line: LINE }));
     let gone = false;
     code.stdout.once('end', () => (gone = true));
@@ -134,7 +134,7 @@ export async function runApart(run: ApartRun): Promise<RanApart> {
     // Who came to no answer because the code's process ended by itself, or by a limit of its own.
     const codeEnded = gone ? endingOf(await code.over) : 'exit';
     if (codeEnded === 'killed') throw sandboxKilled();
-    return { report: reported(said(), ended, complaints()), codeEnded };
+    return { report: reported(output(), ended, complaints()), codeEnded };
   } finally {
     tests?.kill();
     code.kill();
@@ -146,9 +146,9 @@ export async function runApart(run: ApartRun): Promise<RanApart> {
 const endingOf = ({ ended, signal }: Pick<Ran, 'ended' | 'signal'>): Ran['ended'] =>
   ended === 'exit' && signal !== null ? 'cpu-time' : ended;
 
-function reported(said: string, ended: NoReport['ended'], complaints: string): ApartReport | NoReport {
+function reported(text: string, ended: NoReport['ended'], complaints: string): ApartReport | NoReport {
   if (ended === 'killed') throw sandboxKilled();
-  const [first, ...lines] = said.split('\n');
+  const [first, ...lines] = text.split('\n');
   if (first !== 'ready') {
     throw new GradusError(
       'infra',

@@ -203,7 +203,7 @@ export async function runTests(run: TestRun): Promise<TestReport | NoReport> {
   const runs = run.canaries.length === 0 ? 1 : 2;
   const { cpuSeconds } = run.bug;
   const wallSeconds = wallSecondsOf(cpuSeconds) * runs + SPARE_SECONDS;
-  const said = await runPython({
+  const answer = await runPython({
     program: pythonProgram('run_tests'),
     request: {
       programs: {
@@ -227,11 +227,11 @@ export async function runTests(run: TestRun): Promise<TestReport | NoReport> {
     },
     signal: run.signal,
   });
-  const report = reportSchema.safeParse(said.answer);
+  const report = reportSchema.safeParse(answer.answer);
   if (report.success) return report.data;
-  const begun = Number(said.lines.at(-1) ?? Number.NaN);
+  const begun = Number(answer.lines.at(-1) ?? Number.NaN);
   const late = wallSeconds - (begun + wallSecondsOf(cpuSeconds));
-  return { ended: said.ended, stopped: said.ended === 'wall-time' && late > STOPPED_SECONDS };
+  return { ended: answer.ended, stopped: answer.ended === 'wall-time' && late > STOPPED_SECONDS };
 }
 
 /** What of a tree's files counts: sources of Python that are not as they were. */

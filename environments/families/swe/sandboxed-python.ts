@@ -74,10 +74,10 @@ export async function runPython({
   }
   if (ran.ended === 'killed') throw sandboxKilled();
   const { ended } = ran;
-  const said = lines.at(-1);
+  const text = lines.at(-1);
   try {
-    if (ended === 'exit' && said)
-      return { answer: JSON.parse(said) as unknown, lines: lines.slice(0, -1), ended };
+    if (ended === 'exit' && text)
+      return { answer: JSON.parse(text) as unknown, lines: lines.slice(0, -1), ended };
   } catch {
     // The code beside it wrote in its place, or cut it short.
   }

@@ -68,11 +68,11 @@ export class Bubblewrap extends LinuxSandbox {
     return follow(child, archive, command, limits, ([info, args], found) => {
       args!.end(privateArguments(command, mounts.binds));
       // Bubblewrap says who is the first process of the sandbox after it has bound its life to ours.
-      let said = '';
+      let message = '';
       let known = false;
       info!.setEncoding('utf8').on('data', (text: string) => {
-        said += text;
-        const pid = /"child-pid": (\d+),/.exec(said)?.[1];
+        message += text;
+        const pid = /"child-pid": (\d+),/.exec(message)?.[1];
         if (pid === undefined || known) return;
         known = true;
         found(Number(pid));

@@ -44,9 +44,9 @@ export abstract class LinuxSandbox implements Sandbox {
 }
 
 /** Adds to the error of a sandbox that did not come up what was read of its last words. */
-function explain(reason: unknown, said: string): never {
-  if (!isA(reason, GradusError) || said === '') throw reason;
-  throw new GradusError(reason.boundary, reason.type, `${reason.message}${said.trim()}`, {
+function explain(reason: unknown, text: string): never {
+  if (!isA(reason, GradusError) || text === '') throw reason;
+  throw new GradusError(reason.boundary, reason.type, `${reason.message}${text.trim()}`, {
     retryable: reason.retryable,
     cause: reason,
   });

@@ -34,9 +34,9 @@ export async function watchProgram(watched: Omit<Watched, 'port'>, lost: () => v
     stop() {
       ours.off('close', lost);
       // Said before the sandbox was ended, and so before we heard of its end.
-      const said = receiveMessageOnPort(ours)?.message as Ending | undefined;
+      const ending = receiveMessageOnPort(ours)?.message as Ending | undefined;
       ours.close();
-      return said;
+      return ending;
     },
   };
 }

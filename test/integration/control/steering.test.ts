@@ -25,8 +25,8 @@ const waits = (run: string): Promise<number> =>
     () => `${run} waits for no verdict`,
   );
 
-const refusal = (said: Promise<unknown>): Promise<string> =>
-  said.then(
+const refusal = (answer: Promise<unknown>): Promise<string> =>
+  answer.then(
     () => 'it was taken',
     (error: Error) => (error.cause as Error).message,
   );

@@ -126,9 +126,9 @@ describe('refuses', () => {
   ): Promise<number | string> =>
     new Promise((resolve, reject) => {
       request(new URL(path, at), { method: body === '' ? 'GET' : 'POST', headers }, (response) => {
-        let said = '';
-        response.on('data', (chunk) => (said += String(chunk)));
-        response.on('end', () => resolve(body === '' ? response.statusCode! : said));
+        let text = '';
+        response.on('data', (chunk) => (text += String(chunk)));
+        response.on('end', () => resolve(body === '' ? response.statusCode! : text));
       })
         .on('error', reject)
         .end(body);

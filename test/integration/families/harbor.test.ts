@@ -51,14 +51,14 @@ async function played(
     index: 0,
   });
   let state: unknown = await sessions.open(task, { id: 'x', signal });
-  const said: unknown[] = [];
+  const answers: unknown[] = [];
   for (const call of calls) {
     const next = await sessions.act(state, call as never, { signal } as never);
-    said.push(next.did);
+    answers.push(next.did);
     state = next.state;
   }
   const ended = await sessions.end!(state, { answer: 'done', by: 'answer' }, signal);
-  return { said, reward: ended.reward };
+  return { said: answers, reward: ended.reward };
 }
 
 const alone = { heldout: 0, test: 0 };

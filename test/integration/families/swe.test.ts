@@ -125,10 +125,10 @@ describe.skipIf(!bubblewrap).concurrent(`what a policy runs beside us${LEFT_OUT}
       patchBetween(base, ran.tree);
       return 'answered';
     };
-    const said = await answers().catch((error: unknown) =>
+    const answer = await answers().catch((error: unknown) =>
       error instanceof ToolRefusal ? 'refused' : error,
     );
-    expect(['answered', 'refused']).toContain(said);
+    expect(['answered', 'refused']).toContain(answer);
   });
 
   test('is told so where its command waits, and keeps what was changed before', async () => {

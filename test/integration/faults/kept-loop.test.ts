@@ -63,9 +63,9 @@ function startWorker(
 const start = (queue: string, request: { seconds: number; waits?: number; heartbeat?: number }) =>
   runs.client.workflow.start('keepsLoop', { workflowId: queue, taskQueue: queue, args: [request] });
 
-const begun = (said: () => string): Promise<true> =>
+const begun = (output: () => string): Promise<true> =>
   until(
-    async () => (said().includes('keepLoop begins') ? true : undefined),
+    async () => (output().includes('keepLoop begins') ? true : undefined),
     120_000,
     () => 'the activity did not begin',
   );

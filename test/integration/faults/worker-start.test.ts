@@ -40,8 +40,8 @@ async function startWorker(
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
     stdio: ['ignore', log, log, 'ipc'],
   });
-  let said = '';
-  for (const stream of [worker.stdout, worker.stderr]) stream?.on('data', (text) => (said += String(text)));
+  let output = '';
+  for (const stream of [worker.stdout, worker.stderr]) stream?.on('data', (text) => (output += String(text)));
   let ready = false;
   let told: string | undefined;
   worker.on('message', (message: { descriptions?: string[]; failed?: string }) => {
@@ -51,7 +51,7 @@ async function startWorker(
     worker.kill('SIGTERM');
   });
   const [code] = (await once(worker, 'close')) as [number];
-  return { ready, code, said, told };
+  return { ready, code, said: output, told };
 }
 
 test('without settings it names each variable that it misses', async () => {

@@ -131,8 +131,8 @@ async function reviewed(name: string, seed: number): Promise<string> {
   return `verdict/expert/1/${wish!.ask.request.digest}`;
 }
 
-const refusal = (said: Promise<unknown>): Promise<string> =>
-  said.then(
+const refusal = (answer: Promise<unknown>): Promise<string> =>
+  answer.then(
     () => 'it was taken',
     (error: Error) => (error.cause as Error).message,
   );

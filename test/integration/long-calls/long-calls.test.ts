@@ -199,8 +199,8 @@ test('the object store is away for longer than attempts last: the calls wait for
         const { raw } = await runs.client.workflow.getHandle(held).describe();
         for (const { heartbeatDetails } of raw.pendingActivities ?? []) {
           const [payload] = heartbeatDetails?.payloads ?? [];
-          const said = payload && defaultPayloadConverter.fromPayload(payload);
-          const { waitsForStoreSeconds = 0 } = (said ?? {}) as { waitsForStoreSeconds?: number };
+          const answer = payload && defaultPayloadConverter.fromPayload(payload);
+          const { waitsForStoreSeconds = 0 } = (answer ?? {}) as { waitsForStoreSeconds?: number };
           if (waitsForStoreSeconds >= 6) return waitsForStoreSeconds;
         }
       }

@@ -65,9 +65,9 @@ test('of two people who answer at once, on a page and in a terminal, one is told
       body: new URLSearchParams({ token, answer: 'continue', question: id }),
     });
     const [posted, typed] = await Promise.all([posting, typing]);
-    const said = [posted.status, await posted.text(), typed.code, typed.stderr].join(' ');
-    expect([posted.status === 303, typed.code === 0].filter(Boolean), said).toHaveLength(1);
-    expect(said).toContain('the run waits for no decision');
+    const text = [posted.status, await posted.text(), typed.code, typed.stderr].join(' ');
+    expect([posted.status === 303, typed.code === 0].filter(Boolean), text).toHaveLength(1);
+    expect(text).toContain('the run waits for no decision');
   }
   rollingOut.get(run)!.open();
   await handle.signal('stop');
@@ -85,8 +85,8 @@ test('who watches a run sees its end, though Temporal was away meanwhile', async
       stages: spec().stages.map((stage, i) => (i === 0 ? stage : { ...stage, maxSteps: 2 })),
     }),
   );
-  const said: string[] = [];
-  const watching = gradusCommand(lab.stack, {}, { onErrorLine: (line) => said.push(line) })(
+  const lines: string[] = [];
+  const watching = gradusCommand(lab.stack, {}, { onErrorLine: (line) => lines.push(line) })(
     'start',
     file,
     '--id',
@@ -98,9 +98,9 @@ test('who watches a run sees its end, though Temporal was away meanwhile', async
   await lab.runs.progress(handle, ({ phase }) => phase === 'rl');
   const hears = (what: string, times: number) =>
     until(
-      () => Promise.resolve(said.filter((line) => line.includes(what)).length === times || undefined),
+      () => Promise.resolve(lines.filter((line) => line.includes(what)).length === times || undefined),
       60_000,
-      () => `the command has not said "${what}" ${times} times: ${said.join('\n')}`,
+      () => `the command has not said "${what}" ${times} times: ${lines.join('\n')}`,
     );
   for (const times of [1, 2]) {
     lab.stack.temporal.kill();

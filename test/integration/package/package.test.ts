@@ -98,9 +98,9 @@ test('what is wrong with an environment is found, and the exit code says so', as
 });
 
 test('a spec that is not there is named before anything is set up', async () => {
-  const said = await ran('npx', ['gradus', 'train', 'nowhere.json'], project, 1);
-  expect(said).toContain('cannot read the spec nowhere.json');
-  expect(said).not.toContain('setting up');
+  const text = await ran('npx', ['gradus', 'train', 'nowhere.json'], project, 1);
+  expect(text).toContain('cannot read the spec nowhere.json');
+  expect(text).not.toContain('setting up');
 });
 
 test("the README's environment takes the place of the template, and is checked without a finding", async () => {
@@ -130,8 +130,8 @@ test("the README's environment is trained from the package alone, to the table o
     evaluation: { ...spec.evaluation, count: 16 },
   };
   await writeFile(file, JSON.stringify(small));
-  const said = await shell('train');
-  expect(said).toContain('setting up servers and the learner');
-  expect(said).toMatch(/before RL[^]*my-agent:3[^]*checkpoint s3:\/\/gradus\/runs\/spec\//);
+  const text = await shell('train');
+  expect(text).toContain('setting up servers and the learner');
+  expect(text).toMatch(/before RL[^]*my-agent:3[^]*checkpoint s3:\/\/gradus\/runs\/spec\//);
   expect(existsSync(path.join(project, '.gradus', 'stack.json'))).toBe(true);
 });

@@ -120,10 +120,10 @@ test('of more steps that differ than are looked into it is said how many were no
   }
   const divergence = await divergenceOf(store, ['one', 'other']);
   expect(divergence).toMatchObject({ parting: null, unlooked: beyond });
-  const said = divergenceText(divergence).join(' ');
-  expect(said).not.toContain('what was learnt');
-  expect(said).toContain(`first ${MOST_LOOKS} were looked into, and ${beyond} were not`);
-  expect(said).toContain('compare one other --episodes');
+  const text = divergenceText(divergence).join(' ');
+  expect(text).not.toContain('what was learnt');
+  expect(text).toContain(`first ${MOST_LOOKS} were looked into, and ${beyond} were not`);
+  expect(text).toContain('compare one other --episodes');
   const all = await divergenceOf(store, ['one', 'other'], { episodes: true });
   expect(divergenceText(all).join(' ')).not.toContain('were not');
 }, 60_000);

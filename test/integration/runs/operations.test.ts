@@ -231,8 +231,8 @@ test('runs and workers export by OTLP where OpenTelemetry’s variables say so, 
     OTEL_SERVICE_NAME: 'our-runs',
   };
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
-  const said: string[] = [];
-  const exported = exportByOtlp(runMetrics(sources), (text) => said.push(text))!;
+  const lines: string[] = [];
+  const exported = exportByOtlp(runMetrics(sources), (text) => lines.push(text))!;
   // A worker of a queue that has one already: Temporal's SDK exports by itself.
   const worker = await startWorkers(installation.settings, { processes: [['tool']] });
   try {
@@ -245,7 +245,7 @@ test('runs and workers export by OTLP where OpenTelemetry’s variables say so, 
         return runs && workers ? [runs, workers] : undefined;
       },
       60_000,
-      () => `received ${receiver.received.length} exports; said: ${said.join('; ')}`,
+      () => `received ${receiver.received.length} exports; said: ${lines.join('; ')}`,
     );
     expect(ofRuns).toMatchObject({ path: '/v1/metrics', contentType: 'application/json' });
     expect(ofRuns.resource['service.name']).toBe('our-runs');
@@ -259,7 +259,7 @@ test('runs and workers export by OTLP where OpenTelemetry’s variables say so, 
     await Promise.all([exported.close(), worker.stop()]);
     await receiver.close();
   }
-  expect(said).toEqual([]);
+  expect(lines).toEqual([]);
 });
 
 test('what Temporal has no history of is said to be so, and who asks for an episode too many is told how many there are', async () => {

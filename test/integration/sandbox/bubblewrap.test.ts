@@ -73,16 +73,16 @@ describe.skipIf(!bubblewrap)(`a command in bubblewrap${LEFT_OUT}`, () => {
       ...shell('echo $GIVEN; cat /proc/1/cmdline; echo; cat'),
       env: { GIVEN: 'hunter2' },
     });
-    let said = '';
-    running.stdout.on('data', (data) => (said += String(data)));
-    await vi.waitUntil(() => said.includes('--unshare-all') && said.endsWith('\0\n'), { timeout: 20_000 });
+    let text = '';
+    running.stdout.on('data', (data) => (text += String(data)));
+    await vi.waitUntil(() => text.includes('--unshare-all') && text.endsWith('\0\n'), { timeout: 20_000 });
     const outside = processesBelow('--unshare-all');
     expect(outside).not.toEqual([]);
     expect(processesBelow('hunter2')).toEqual([]);
     running.kill();
     await running.over;
-    expect(said).toMatch(/^hunter2\n.*--unshare-all/);
-    expect(said.slice('hunter2'.length)).not.toContain('hunter2');
+    expect(text).toMatch(/^hunter2\n.*--unshare-all/);
+    expect(text.slice('hunter2'.length)).not.toContain('hunter2');
   });
 
   test('can be talked to for as long as it goes on, by more pipes than the usual ones', async () => {
@@ -119,12 +119,12 @@ describe.skipIf(!bubblewrap)(`a command in bubblewrap${LEFT_OUT}`, () => {
 
   test('that is over in time is told so, also where our event loop is kept until after it', async () => {
     const running = await sandbox.start({ ...shell('echo done'), limits: { wallSeconds: 3 } });
-    let said = '';
-    running.stdout.on('data', (data) => (said += String(data)));
+    let text = '';
+    running.stdout.on('data', (data) => (text += String(data)));
     const never = new Int32Array(new SharedArrayBuffer(4));
     Atomics.wait(never, 0, 0, 4_000);
     expect(await running.over).toMatchObject({ exit: 0, ended: 'exit' });
-    expect(said).toBe('done\n');
+    expect(text).toBe('done\n');
   });
 
   test('ends when it is no longer wanted', async () => {

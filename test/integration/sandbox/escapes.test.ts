@@ -78,10 +78,10 @@ for file in glob.glob('/proc/*/environ') + glob.glob('/proc/*/cmdline'):
       const script = 'cat <&20; for fd in /proc/self/fd/*; do readlink $fd; done';
       const stdio = ['ignore', 'pipe', 'inherit', ...Array<'ignore'>(17).fill('ignore'), file.fd] as const;
       const child = spawn(process.execPath, [...runOnce, 'bash', '-c', script], { stdio: [...stdio] });
-      let said = '';
-      for await (const chunk of child.stdout!) said += String(chunk);
+      let text = '';
+      for await (const chunk of child.stdout!) text += String(chunk);
       await file.close();
-      const open = said
+      const open = text
         .split('\n')
         .filter((name) => name !== '' && !/^(socket:|\/proc\/\d+\/fd$)/.test(name));
       expect(new Set(open)).toEqual(new Set(['/dev/null']));

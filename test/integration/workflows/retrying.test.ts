@@ -140,13 +140,13 @@ test('where many activities fail for one reason the run is told once, not by eac
   await lab.runs.progress(handle, (shown) => shown.retrying.length === 0);
   gates.get('rl')!.open();
   await handle.result();
-  let told = 0;
+  let reported = 0;
   for await (const { workflowId, history } of historiesFrom(lab.runs.client, {
     workflowId: 'many',
     runId: first,
   })) {
-    if (workflowId === 'many') told += signalsOf(history, activityRetried.name).length;
+    if (workflowId === 'many') reported += signalsOf(history, activityRetried.name).length;
   }
   // Of the third attempt and the sixth, and that it is over; once more where one was still on its way.
-  expect(told).toBeLessThanOrEqual(6);
+  expect(reported).toBeLessThanOrEqual(6);
 });

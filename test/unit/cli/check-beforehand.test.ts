@@ -49,47 +49,49 @@ const DEMO = ['demos/calculator.ts', '--spec', 'spec.json'];
 const DEV = ['cli/gradus.ts', 'dev'];
 
 test('train refuses a misspelt field before anything is started', async () => {
-  const said = await refused(TRAIN, { ...tinySpec(), evaluatoin: 1 });
-  expect(said).toContain('evaluatoin: unknown field; did you mean "evaluation"?');
-  expect(said).toContain('Nothing was started.');
+  const printed = await refused(TRAIN, { ...tinySpec(), evaluatoin: 1 });
+  expect(printed).toContain('evaluatoin: unknown field; did you mean "evaluation"?');
+  expect(printed).toContain('Nothing was started.');
 });
 
 test('the demo refuses a name that nobody has before anything is started', async () => {
-  const said = await refused(DEMO, tinySpec({ environment: 'calculater' }));
-  expect(said).toContain('no environment "calculater"; did you mean "calculator"?');
+  const printed = await refused(DEMO, tinySpec({ environment: 'calculater' }));
+  expect(printed).toContain('no environment "calculater"; did you mean "calculator"?');
 });
 
 test('a name of another trainer is read, and what it is read as is said', async () => {
   const spec = { ...tinySpec({ environment: 'calculater' }), sampling: { max_completion_length: 64 } };
-  const said = await refused(TRAIN, spec);
-  expect(said).toContain('sampling.max_completion_length is read as maxCompletionTokens');
-  expect(said).toContain('no environment "calculater"');
-  expect(said).not.toContain('unknown field');
+  const printed = await refused(TRAIN, spec);
+  expect(printed).toContain('sampling.max_completion_length is read as maxCompletionTokens');
+  expect(printed).toContain('no environment "calculater"');
+  expect(printed).not.toContain('unknown field');
 });
 
 test('counts are checked against the environments of the project', async () => {
-  const said = await refused(TRAIN, tinySpec({ environment: 'little-house' }));
-  expect(said).toContain('asks for 32 test tasks of little-house:1, which has 6: write at most "count": 6');
-  expect(said).not.toContain('no environment');
+  const printed = await refused(TRAIN, tinySpec({ environment: 'little-house' }));
+  expect(printed).toContain(
+    'asks for 32 test tasks of little-house:1, which has 6: write at most "count": 6',
+  );
+  expect(printed).not.toContain('no environment');
 });
 
 test('train says of a module that is not there where package.json names it, before anything is started', async () => {
   await names('./hous.mjs');
-  const said = await refused(TRAIN, tinySpec());
-  expect(said).toContain(`${path.join(folder, 'hous.mjs')}: there is no such file`);
-  expect(said).toContain(`"gradus": {"environments": …} in ${path.join(folder, 'package.json')}`);
+  const printed = await refused(TRAIN, tinySpec());
+  expect(printed).toContain(`${path.join(folder, 'hous.mjs')}: there is no such file`);
+  expect(printed).toContain(`"gradus": {"environments": …} in ${path.join(folder, 'package.json')}`);
 });
 
 test('dev says of a module that is not there that GRADUS_ENVIRONMENTS names it, before anything is started', async () => {
-  const said = await refused(DEV, tinySpec(), { GRADUS_ENVIRONMENTS: 'home.mjs' });
-  expect(said).toContain(`${path.join(folder, 'home.mjs')}: there is no such file`);
-  expect(said).toContain('named in GRADUS_ENVIRONMENTS, which takes precedence over package.json');
+  const printed = await refused(DEV, tinySpec(), { GRADUS_ENVIRONMENTS: 'home.mjs' });
+  expect(printed).toContain(`${path.join(folder, 'home.mjs')}: there is no such file`);
+  expect(printed).toContain('named in GRADUS_ENVIRONMENTS, which takes precedence over package.json');
 });
 
 test('a module that cannot be loaded is said in its own words, with the place of its name', async () => {
   await writeFile(path.join(folder, 'house.mjs'), 'throw new Error("the roof is missing")');
-  const said = await refused(TRAIN, tinySpec());
-  expect(said).toMatch(/house\.mjs: the roof is missing.*named in "gradus"/);
+  const printed = await refused(TRAIN, tinySpec());
+  expect(printed).toMatch(/house\.mjs: the roof is missing.*named in "gradus"/);
 });
 
 test('the list of environments says where modules are named', async () => {

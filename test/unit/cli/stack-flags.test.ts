@@ -4,13 +4,13 @@ import { withStackFlags } from '../../../cli/stack-flags.ts';
 
 /** What a command with the flags says of arguments that it refuses. */
 function refusalOf(...given: string[]): string {
-  let said = '';
+  let printed = '';
   const command = withStackFlags(new Command('demo'))
     .exitOverride()
-    .configureOutput({ writeErr: (text) => (said += text) })
+    .configureOutput({ writeErr: (text) => (printed += text) })
     .action(() => {});
   expect(() => command.parse(given, { from: 'user' })).toThrow(CommanderError);
-  return said;
+  return printed;
 }
 
 test.each([
@@ -18,9 +18,9 @@ test.each([
   ['a file whose flag npm has kept', ['examples/calculator.json'], /^error: too many arguments/],
   ['a misspelt flag', ['--state-dr', 'x'], /^error: unknown option '--state-dr'/],
 ])('%s is refused, and where flags go is said', (_, given, error) => {
-  const said = refusalOf(...given);
-  expect(said).toMatch(error);
-  expect(said).toMatch(/--help lists .* npm run demo -- --json/);
+  const printed = refusalOf(...given);
+  expect(printed).toMatch(error);
+  expect(printed).toMatch(/--help lists .* npm run demo -- --json/);
 });
 
 test("Temporal's own web interface is there unless it is left out", () => {

@@ -20,7 +20,7 @@ test('in a checkout a person is told the npm script, with arguments behind a "--
 });
 
 test('nothing that a package has tells a person of an npm script, which only a checkout has', async () => {
-  const told: string[] = [];
+  const texts: string[] = [];
   for (const folder of PACKED) {
     for (const file of await readdir(path.join(ROOT, folder), { recursive: true })) {
       // What only a checkout runs: the demo of molecules, the start of its bundle, and what writes its pages.
@@ -30,12 +30,12 @@ test('nothing that a package has tells a person of an npm script, which only a c
       )
         continue;
       const lines = (await readFile(path.join(ROOT, folder, file), 'utf8')).split('\n');
-      const said = lines.filter((line) => line.includes('npm run ') && !/^\s*(\/\/|\/?\*|#)/.test(line));
-      told.push(...said.map((line) => `${folder}/${file}: ${line.trim()}`));
+      const messages = lines.filter((line) => line.includes('npm run ') && !/^\s*(\/\/|\/?\*|#)/.test(line));
+      texts.push(...messages.map((line) => `${folder}/${file}: ${line.trim()}`));
     }
   }
   // Help of flags, and what makes the words, ask themselves where they are.
-  expect(told.filter((line) => !/^(core\/installation|cli\/stack-flags)\.ts/.test(line))).toEqual([]);
+  expect(texts.filter((line) => !/^(core\/installation|cli\/stack-flags)\.ts/.test(line))).toEqual([]);
 });
 
 test('nobody is told to start servers that are held up by who started the process', () => {

@@ -48,13 +48,13 @@ afterAll(() => {
   server.close();
 });
 
-async function speak(...said: string[]): Promise<{ socket: Socket; heard: () => string }> {
+async function speak(...lines: string[]): Promise<{ socket: Socket; heard: () => string }> {
   const socket = connect(port(), '127.0.0.1');
   sockets.push(socket);
   let heard = '';
   socket.on('error', () => {});
   await once(socket, 'connect');
-  for (const text of said) socket.write(text);
+  for (const text of lines) socket.write(text);
   socket.setEncoding('latin1').on('data', (data: string) => (heard += data));
   return { socket, heard: () => heard };
 }

@@ -121,21 +121,21 @@ test('who joins is told what others were told; who reads nothing for a while is 
   const { value } = await late.read();
   expect(new TextDecoder().decode(value)).toMatch(/^event: page\n/);
   await late.cancel();
-  const told: string[] = [];
+  const lines: string[] = [];
   asleep.on('data', (chunk: Buffer) => {
-    told.push(...(chunk.toString('latin1').match(/data: "\d+/g) ?? []).map((one) => one.slice(7)));
+    lines.push(...(chunk.toString('latin1').match(/data: "\d+/g) ?? []).map((one) => one.slice(7)));
   });
   asleep.resume();
-  await expect.poll(() => told.some((one) => Number(one) >= 8), { timeout: 15_000 }).toBe(true);
+  await expect.poll(() => lines.some((one) => Number(one) >= 8), { timeout: 15_000 }).toBe(true);
   // Those that were on their way, and what was newest.
-  expect(told).not.toContain('6');
+  expect(lines).not.toContain('6');
   asleep.destroy();
 }, 40_000);
 
 test('hundreds who follow a page have it made once for all, are told that it is over, and then it is not made any more', async () => {
   const followers = await Promise.all(Array.from({ length: 300 }, () => fetch(url(live('/pages/ends')))));
-  const told = await Promise.all(followers.map((response) => response.text()));
-  for (const text of told) expect(text).toMatch(/"has ended"[\s\S]*event: over\n/);
+  const lines = await Promise.all(followers.map((response) => response.text()));
+  for (const text of lines) expect(text).toMatch(/"has ended"[\s\S]*event: over\n/);
   // Once an interval, and not once for each of them.
   expect(made.get('ends')).toBeLessThan(150);
   const before = made.get('ends');

@@ -11,11 +11,11 @@ const texts = new Map(ROOMS.map((room) => [room, writtenTexts(room)]));
 test('errors, descriptions and texts of pages are found', () => {
   const all = [...texts.values()].flat();
   expect(all.length).toBeGreaterThan(1000);
-  const said = all.map(({ text }) => text).join('\n');
-  expect(said).toContain('No sandbox works on this machine, and nothing is run without one.');
-  expect(said).toContain('Reinforcement learning. The default.');
-  expect(said).toContain('Skip to the page');
-  expect(said).toContain('Runs servers and workers until Ctrl-C.');
+  const message = all.map(({ text }) => text).join('\n');
+  expect(message).toContain('No sandbox works on this machine, and nothing is run without one.');
+  expect(message).toContain('Reinforcement learning. The default.');
+  expect(message).toContain('Skip to the page');
+  expect(message).toContain('Runs servers and workers until Ctrl-C.');
 });
 
 test.each(ROOMS)('no sentence that %s shows has more than 35 words', (room) => {

@@ -76,9 +76,9 @@ test('logs are looked at for as long as their servers run, and once more when th
 });
 
 test('that logs could not be cut is said once', async () => {
-  const said: string[] = [];
-  const logs = boundLogs(path.join(folder, 'not-there'), { onEvent: (text) => said.push(text) });
-  await expect.poll(() => said.length, { timeout: 10_000 }).toBe(1);
+  const lines: string[] = [];
+  const logs = boundLogs(path.join(folder, 'not-there'), { onEvent: (text) => lines.push(text) });
+  await expect.poll(() => lines.length, { timeout: 10_000 }).toBe(1);
   await logs.stop();
-  expect(said).toEqual([expect.stringContaining('could not be cut: ENOENT')]);
+  expect(lines).toEqual([expect.stringContaining('could not be cut: ENOENT')]);
 });

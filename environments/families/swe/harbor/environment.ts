@@ -173,8 +173,8 @@ async function rewardOf(task: HarborTask, tree: Tree): Promise<Judged<{ reward: 
     const bytes = ran.files.get(`logs/verifier/${name}`);
     return bytes === undefined ? undefined : new TextDecoder().decode(bytes);
   };
-  const said = rewardIn(text('reward.json')) ?? Number.parseFloat(text('reward.txt') ?? '0');
-  const reward = Number.isFinite(said) ? Math.min(1, Math.max(0, said)) : 0;
+  const reported = rewardIn(text('reward.json')) ?? Number.parseFloat(text('reward.txt') ?? '0');
+  const reward = Number.isFinite(reported) ? Math.min(1, Math.max(0, reported)) : 0;
   return { verdict: { reward }, limited: ran.ended !== 'exit' };
 }
 

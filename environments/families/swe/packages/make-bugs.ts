@@ -36,13 +36,13 @@ function candidates(shape: PackageShape): Candidate[] {
   const all: Candidate[] = [];
   for (const [file, text] of preparedPackage(shape.name).tree) {
     if (!isMutated(shape, file)) continue;
-    const said = execFileSync('python3', ['-I', program], {
+    const message = execFileSync('python3', ['-I', program], {
       input: text,
       maxBuffer: 2 ** 26,
       encoding: 'utf8',
     });
     const lines = text.split('\n').length;
-    for (const found of foundSchema.parse(JSON.parse(said)))
+    for (const found of foundSchema.parse(JSON.parse(message)))
       all.push({ package: shape.name, file, lines, ...found });
   }
   const order = ({ file, line, column }: Candidate): number =>

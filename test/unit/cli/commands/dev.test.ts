@@ -13,8 +13,8 @@ test('what is to be pasted into a shell sets paths, whatever is in them, and run
     ofPackage: ['/b.ts'],
   });
   const script = `${line}; printf '%s\n' "$TEMPORAL_ADDRESS" "$PATH" "$${STATE_DIR}" "$GRADUS_ENVIRONMENTS"`;
-  const said = execFileSync('/bin/sh', ['-c', script], { env: { PATH: '/usr/bin' }, encoding: 'utf8' });
-  expect(said.trim().split('\n')).toEqual([
+  const printed = execFileSync('/bin/sh', ['-c', script], { env: { PATH: '/usr/bin' }, encoding: 'utf8' });
+  expect(printed.trim().split('\n')).toEqual([
     '127.0.0.1:7233',
     `${folder}/bin:/usr/bin`,
     folder,

@@ -4,15 +4,15 @@ import { setupCommand } from '../../../../cli/commands/setup.ts';
 
 /** What is said where `gradus setup ARGUMENTS` is refused. */
 async function refusalOf(...args: string[]): Promise<string> {
-  let said = '';
+  let printed = '';
   const quiet = (command: Command): void => {
-    command.exitOverride().configureOutput({ writeErr: (text) => void (said += text) });
+    command.exitOverride().configureOutput({ writeErr: (text) => void (printed += text) });
     command.commands.forEach(quiet);
   };
   const command = setupCommand();
   quiet(command);
   await expect(command.parseAsync(args, { from: 'user' })).rejects.toThrow();
-  return said;
+  return printed;
 }
 
 test('a part that there is not is answered with the nearest, or with all of them', async () => {

@@ -63,8 +63,8 @@ describe('what goes wrong is named', () => {
 
   test.each(cases)('%s: %s within %d steps', async (_, name, within, over) => {
     const alarms = alarmsOf(await train({ ...healthy, ...over }));
-    const said = alarms.map((alarm) => `${alarm.name} at ${alarm.stageStep}`).join(', ');
-    expect(alarms.find((alarm) => alarm.name === name)?.stageStep ?? Infinity, said).toBeLessThanOrEqual(
+    const text = alarms.map((alarm) => `${alarm.name} at ${alarm.stageStep}`).join(', ');
+    expect(alarms.find((alarm) => alarm.name === name)?.stageStep ?? Infinity, text).toBeLessThanOrEqual(
       within,
     );
   });

@@ -30,8 +30,8 @@ describe('a reward', () => {
     ['the worst', verdicts(0, 0, 0), [0, 0, -0.2]],
     ['a bonus that abstained', verdicts(1, null, 1), [1, 0, 0]],
     ['a penalty that abstained', verdicts(1, 1, null), [1, 0.05, 0]],
-  ])('of %s is the sum of its parts', (_, said, expected) => {
-    const outcome = composeReward({ components: SPEC }, said);
+  ])('of %s is the sum of its parts', (_, verdicts, expected) => {
+    const outcome = composeReward({ components: SPEC }, verdicts);
     contributions(outcome)!.forEach((part, i) => expect(part).toBeCloseTo(expected[i]!, 12));
     expect(trainableReward(outcome, 'mask')).toBeCloseTo(
       expected.reduce((a, b) => a + b),
@@ -40,13 +40,13 @@ describe('a reward', () => {
   });
 
   test('is none where the outcome verifier abstained, whatever the others say', () => {
-    const said = verdicts(null, 1, 0);
-    said[0]!.evidence = 'the reference solver crashed';
-    expect(composeReward({ components: SPEC }, said)).toEqual({
+    const found = verdicts(null, 1, 0);
+    found[0]!.evidence = 'the reference solver crashed';
+    expect(composeReward({ components: SPEC }, found)).toEqual({
       kind: 'abstained',
       reason: 'the reference solver crashed',
     });
-    expect(composeReward({ components: SPEC.toReversed() }, said)).toMatchObject({ kind: 'abstained' });
+    expect(composeReward({ components: SPEC.toReversed() }, found)).toMatchObject({ kind: 'abstained' });
   });
 
   test('a gate that abstained stays closed, also for a penalty', () => {
@@ -56,11 +56,11 @@ describe('a reward', () => {
   });
 
   test('keeps every component with its verdict, so that it can be composed again', () => {
-    const said = verdicts(1, 0.5, null);
-    said[2]!.evidence = 'threw: no';
-    const outcome = composeReward({ components: SPEC }, said);
+    const found = verdicts(1, 0.5, null);
+    found[2]!.evidence = 'threw: no';
+    const outcome = composeReward({ components: SPEC }, found);
     if (outcome.kind !== 'scored') throw new Error('unexpected');
-    expect(outcome.components).toMatchObject(said);
+    expect(outcome.components).toMatchObject(found);
     expect(composeReward({ components: SPEC }, outcome.components)).toEqual(outcome);
   });
 

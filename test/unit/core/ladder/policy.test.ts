@@ -31,9 +31,9 @@ const scores: fc.Arbitrary<TierScores> = fc
 const candidates = fc.array(
   fc
     .record({ id: fc.uuid(), scores, digest: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f') })
-    .map(({ id, scores: said, digest }): PlanCandidate => ({
+    .map(({ id, scores, digest }): PlanCandidate => ({
       id,
-      scores: said,
+      scores,
       digests: [null, `${digest}1`, `${digest}2`],
     })),
 );
@@ -50,11 +50,11 @@ const most = fc.integer({ min: 0, max: 10 });
 
 test('no candidate is escalated past a tier that rejects it, unless it is valuable and uncertain', () => {
   fc.assert(
-    fc.property(scores, calibrations, (said, known) => {
-      const decision = decideTier(said, tiers, known, () => true);
+    fc.property(scores, calibrations, (scores, known) => {
+      const decision = decideTier(scores, tiers, known, () => true);
       if (decision.kind !== 'escalate') return;
-      const basis = basisOf(said);
-      if (basis < 0 || (said[basis] as number) >= tiers[basis]!.passAtLeast) return;
+      const basis = basisOf(scores);
+      if (basis < 0 || (scores[basis] as number) >= tiers[basis]!.passAtLeast) return;
       expect(decision.value).toBeGreaterThanOrEqual(0.4);
       expect(decision.uncertainty).toBeGreaterThanOrEqual(0.2);
     }),

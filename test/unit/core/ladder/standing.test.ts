@@ -44,9 +44,9 @@ describe('a candidate that a tier passed and the next one cannot judge', () => {
     ['zero', 'passing', { kind: 'abstained', rung: 1, ofSubject: false }],
     ['expected', 'abstained', { kind: 'judged', passed: false }],
     ['expected', 'passing', { kind: 'judged', passed: false }],
-  ])('by the rule "%s", where it is %s, earns nothing for looking right', (rule, said, standing) => {
-    for (const above of [undefined, said, 'nothing to ask'] as const) {
-      expect(standingOf([1, said, above], ladder(rule))).toMatchObject(standing);
+  ])('by the rule "%s", where it is %s, earns nothing for looking right', (rule, score, standing) => {
+    for (const above of [undefined, score, 'nothing to ask'] as const) {
+      expect(standingOf([1, score, above], ladder(rule))).toMatchObject(standing);
     }
   });
 
@@ -151,8 +151,8 @@ describe('candidates judged by different tiers', () => {
     expect(predict(generous.calibrations[0]!, 0).mean).toBeGreaterThan(0.2);
     expect(worthOf([0, undefined, undefined], generous)).toBe(0);
     fc.assert(
-      fc.property(fc.double({ min: 0, max: 0.99, noNaN: true }), (said) => {
-        expect(worthOf([said, undefined, undefined], generous)).toBeLessThanOrEqual(said);
+      fc.property(fc.double({ min: 0, max: 0.99, noNaN: true }), (score) => {
+        expect(worthOf([score, undefined, undefined], generous)).toBeLessThanOrEqual(score);
       }),
     );
   });

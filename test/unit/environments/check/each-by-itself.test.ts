@@ -19,8 +19,8 @@ afterEach(async () => {
 });
 
 test('an environment that hangs or ends its process keeps no other from being looked at', async () => {
-  const said: string[] = [];
-  const say = (line: string): void => void said.push(line);
+  const lines: string[] = [];
+  const say = (line: string): void => void lines.push(line);
   const checked = await checkEnvironments([UNEVEN], { seconds: 15, saySeconds: 0.5, say });
   expect(outcomes(checked)).toEqual([
     ['waits-for-ever', 'errors'],
@@ -32,10 +32,10 @@ test('an environment that hangs or ends its process keeps no other from being lo
     ['waits-for-ever', 'task(train, level 1, index 0) was under way when 15 s were over'],
     ['exits', 'task(train, level 1, index 0) ended the process (exit code 7)'],
   ]);
-  expect(said).toContainEqual(
+  expect(lines).toContainEqual(
     expect.stringMatching(/^1 of 4, waits-for-ever: task\(train, level 1, index 0\), for \d+ s$/),
   );
-  const done = said.filter((line) => !line.includes(', for '));
+  const done = lines.filter((line) => !line.includes(', for '));
   expect(done.map((line) => line.replace(/, [\d.]+ s$/, ''))).toEqual([
     '1 of 4, waits-for-ever: errors (1)',
     '2 of 4, repeats: nothing found',

@@ -6,11 +6,11 @@ import { Channel } from '../../../../environments/host/channel.ts';
 function channelOver(pieces: string[], longestLine?: number, mark = '') {
   const heard: unknown[] = [];
   const nonsense: string[] = [];
-  let said = '';
+  let text = '';
   const socket = new Duplex({
     read: () => undefined,
     write: (chunk: Buffer, _, done) => {
-      said += chunk.toString();
+      text += chunk.toString();
       done();
     },
   });
@@ -20,7 +20,7 @@ function channelOver(pieces: string[], longestLine?: number, mark = '') {
     { mark, ...(longestLine !== undefined && { longestLine }) },
   );
   for (const piece of pieces) socket.emit('data', piece);
-  return { channel, heard, nonsense, said: () => said };
+  return { channel, heard, nonsense, said: () => text };
 }
 
 test('hears messages wherever they are cut', () => {

@@ -62,14 +62,14 @@ describe('a hint', () => {
     const speaking = environmentWith([], {
       hint: ({ task, answer }) => (answer === null ? null : `${answer}? It is ${task.answer}.`),
     });
-    const said = await hostedHere(speaking).hints(
+    const answers = await hostedHere(speaking).hints(
       [
         { ref, episode: answered('7'), evidence: [] },
         { ref, episode: attempt({ kind: 'truncated', limit: 'tokens' }), evidence: [] },
       ],
       { signal },
     );
-    expect(said).toEqual(['7? It is 21.', expect.stringContaining('An earlier attempt failed')]);
+    expect(answers).toEqual(['7? It is 21.', expect.stringContaining('An earlier attempt failed')]);
   });
 
   test.each([

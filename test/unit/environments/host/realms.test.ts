@@ -121,16 +121,16 @@ describe('a tool that', () => {
   }, 120_000);
 
   test('prints a hundred megabytes leaves a megabyte in the log, and a line that says so', async () => {
-    let [printed, said] = [0, ''];
+    let [printed, text] = [0, ''];
     const writing = vi.spyOn(process.stderr, 'write').mockImplementation((output) => {
       printed += output.length;
-      if (output.length < 1000) said += Buffer.from(output as string).toString();
+      if (output.length < 1000) text += Buffer.from(output as string).toString();
       return true;
     });
     try {
       expect(await callAs('polluting-flood', 0)).toEqual({ text: '5' });
       // What was printed comes by another way than the answer.
-      await expect.poll(() => said, { timeout: 20_000 }).toContain(`[the code of ${MODULE} prints more than`);
+      await expect.poll(() => text, { timeout: 20_000 }).toContain(`[the code of ${MODULE} prints more than`);
     } finally {
       writing.mockRestore();
     }

@@ -80,9 +80,9 @@ async function spoken(verifier: FastVerifier, candidate: Candidate, tries = 5): 
 
 /** One after the other, so that none is measured with others. */
 async function allSpoken(verifiers: readonly FastVerifier[], candidate: Candidate): Promise<string[]> {
-  const said: string[] = [];
-  for (const one of verifiers) said.push(await spoken(one, candidate));
-  return said;
+  const lines: string[] = [];
+  for (const one of verifiers) lines.push(await spoken(one, candidate));
+  return lines;
 }
 
 /** Tasks of the first and of the last level; none where what they are made from is not set up. */

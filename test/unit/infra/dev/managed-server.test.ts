@@ -72,8 +72,8 @@ test('a server that nobody wants any more is not brought back', async () => {
   process.kill(server.pid, 'SIGKILL');
   await seen('the server cannot be started');
   await server.stop();
-  const said = events.length;
+  const reported = events.length;
   await rm(broken);
   await new Promise((resolve) => setTimeout(resolve, 1500));
-  expect(events.slice(said)).toEqual([]);
+  expect(events.slice(reported)).toEqual([]);
 });

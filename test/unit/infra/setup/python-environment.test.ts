@@ -17,15 +17,15 @@ const CHEMISTRY = path.resolve(
 
 let scratch: string;
 let requirements: string;
-const said: string[] = [];
-const say = (text: string) => void said.push(text);
+const lines: string[] = [];
+const say = (text: string) => void lines.push(text);
 
 beforeEach(async () => {
   scratch = await mkdtemp(path.join(tmpdir(), 'gradus-python-'));
   requirements = path.join(scratch, 'requirements.txt');
   await writeFile(requirements, '# nothing is needed\n');
   vi.stubEnv('GRADUS_CACHE', path.join(scratch, 'cache'));
-  said.length = 0;
+  lines.length = 0;
 });
 afterEach(async () => {
   vi.unstubAllEnvs();
@@ -38,7 +38,7 @@ test('an environment is made once, also when two ask at once, and found again', 
     [1, 2].map(() => ensurePythonEnvironment('test', requirements, say)),
   );
   expect(one).toEqual(other);
-  expect(said.filter((text) => text.startsWith('making'))).toHaveLength(1);
+  expect(lines.filter((text) => text.startsWith('making'))).toHaveLength(1);
   const { stdout } = await runCommand(one!.python, ['-c', 'import sys; print(sys.prefix)']);
   expect(stdout.trim()).toBe(one!.folder);
   expect(await findPythonEnvironment('test', requirements)).toEqual(one);
@@ -66,8 +66,8 @@ test('packages that cannot be installed are refused with the last words of pip, 
 test('what pip does is said while it does it', async () => {
   await writeFile(requirements, 'six==1.17.0\n');
   await ensurePythonEnvironment('test', requirements, say);
-  expect(said).toContain('test: package 1 of 1: six==1.17.0');
-  expect(said).toContain('test: unpacking 1 packages');
+  expect(lines).toContain('test: package 1 of 1: six==1.17.0');
+  expect(lines).toContain('test: unpacking 1 packages');
 });
 
 test('without Python it says what is needed', async () => {

@@ -14,11 +14,11 @@ const PROGRAM = '#!/bin/sh\necho a gateway\n';
 let folder: string;
 let env: NodeJS.ProcessEnv;
 let releases: Awaited<ReturnType<typeof serveRelease>>;
-let said: string[];
+let lines: string[];
 beforeEach(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'gradus-store-'));
   env = { GRADUS_CACHE: path.join(folder, 'cache'), PATH: '' };
-  said = [];
+  lines = [];
   releases = await serveRelease(`/versity/versitygw/releases/download/v1.8.0/${NAME}.tar.gz`);
 });
 afterEach(async () => {
@@ -27,7 +27,7 @@ afterEach(async () => {
 });
 
 const download = (sha256: string) =>
-  downloadObjectStore((text) => void said.push(text), env, releases.host, { name: NAME, sha256 });
+  downloadObjectStore((text) => void lines.push(text), env, releases.host, { name: NAME, sha256 });
 
 test('a release with the digest that it must have is the object store from then on', async () => {
   const { bytes, sha256 } = await archiveOf(`${NAME}/versitygw`, PROGRAM);
@@ -55,18 +55,18 @@ test('nothing is kept of a release that has another digest, lacks the program or
   const empty = await archiveOf('elsewhere/versitygw', PROGRAM);
   releases.serve(right.bytes);
   expect(await download('0'.repeat(64))).toBeUndefined();
-  expect(said.at(-1)).toContain(`has SHA-256 ${right.sha256}, and ${'0'.repeat(64)} was expected`);
+  expect(lines.at(-1)).toContain(`has SHA-256 ${right.sha256}, and ${'0'.repeat(64)} was expected`);
   releases.serve(empty.bytes);
   expect(await download(empty.sha256)).toBeUndefined();
-  expect(said.at(-1)).toContain(`has no ${NAME}/versitygw`);
+  expect(lines.at(-1)).toContain(`has no ${NAME}/versitygw`);
   releases.serve();
   expect(await download(right.sha256)).toBeUndefined();
-  expect(said.at(-1)).toContain('answered 404');
+  expect(lines.at(-1)).toContain('answered 404');
   expect(existsSync(path.dirname(cachedBinary('versitygw', env)))).toBe(false);
 });
 
 test('a host that does not answer is said', async () => {
   releases.close();
   expect(await download('0'.repeat(64))).toBeUndefined();
-  expect(said.at(-1)).toMatch(/not downloaded, since http:.* does not answer/u);
+  expect(lines.at(-1)).toMatch(/not downloaded, since http:.* does not answer/u);
 });

@@ -89,11 +89,11 @@ test('a release of the CLI serves from then on if it has the digest that it must
   try {
     const { bytes, sha256 } = await archiveOf('temporal', '#!/bin/sh\n');
     releases.serve(bytes);
-    const said: string[] = [];
+    const lines: string[] = [];
     const download = (digest: string) =>
-      downloadTemporalCli((text) => said.push(text), machine(), releases.host, { name, sha256: digest });
+      downloadTemporalCli((text) => lines.push(text), machine(), releases.host, { name, sha256: digest });
     expect(await download('0'.repeat(64))).toBeUndefined();
-    expect(said.at(-1)).toContain(`has SHA-256 ${sha256}, and ${'0'.repeat(64)} was expected`);
+    expect(lines.at(-1)).toContain(`has SHA-256 ${sha256}, and ${'0'.repeat(64)} was expected`);
     expect(await findTemporals(machine())).toEqual([]);
     const downloaded = (await download(sha256))!;
     expect(await findTemporals(machine())).toEqual([downloaded]);

@@ -44,13 +44,13 @@ test.each([
   ['a redirect is not followed', 302, 1, 'a redirect, which is not followed'],
   ['what it does not want is not sent again', 404, 1, 'HTTP status 404'],
   ['tries end', 500, 4, '4 times: HTTP status 500'],
-])('%s, and the path is not told', async (_, status, times, said) => {
+])('%s, and the path is not told', async (_, status, times, text) => {
   const other = await serve((_request, response) => response.end());
   const { url, asked } = await serve((_request, response) =>
     response.writeHead(status, { location: other.url.href }).end(),
   );
   const failing = postJson(url, {}, QUICK);
-  await expect(failing).rejects.toThrow(said);
+  await expect(failing).rejects.toThrow(text);
   await expect(failing).rejects.not.toThrow('secret-path');
   expect([asked(), other.asked()]).toEqual([times, 0]);
 });

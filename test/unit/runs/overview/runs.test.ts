@@ -51,12 +51,12 @@ const json = (text: string) => ({
   data: Buffer.from(text),
 });
 
-const execution = (status: number, said?: string, run?: string) => {
+const execution = (status: number, text?: string, run?: string) => {
   const indexedFields = {
-    ...(said !== undefined && { GradusStatus: json(JSON.stringify(said)) }),
+    ...(text !== undefined && { GradusStatus: json(JSON.stringify(text)) }),
     ...(run !== undefined && { GradusRun: json(JSON.stringify(run)) }),
   };
-  const searchAttributes = said === undefined && run === undefined ? null : { indexedFields };
+  const searchAttributes = text === undefined && run === undefined ? null : { indexedFields };
   return readExecution({ execution: { workflowId: 'run', runId: 'id' }, status, searchAttributes });
 };
 

@@ -117,8 +117,8 @@ test('one that eats memory is stopped at its limit', async () => {
 });
 
 test('one that writes to what it was not given is not believed', async () => {
-  const said = await misbehaving.call('forge').catch((error: { type: string }) => error.type);
-  expect(['returned', 'python-died']).toContain(said);
+  const reply = await misbehaving.call('forge').catch((error: { type: string }) => error.type);
+  expect(['returned', 'python-died']).toContain(reply);
   expect(await misbehaving.call('add', [1, 1])).toBe(2);
 });
 

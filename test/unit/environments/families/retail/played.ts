@@ -20,7 +20,7 @@ export function played(
   const goal = goalOf(task);
   let desk = openDesk(goal);
   const turns: Turn[] = [];
-  const told: string[] = [];
+  const lines: string[] = [];
   let over = false;
   for (const one of calls) {
     if (over) break;
@@ -34,20 +34,21 @@ export function played(
       if (!(error instanceof ToolRefusal)) throw error;
       text = `error: ${error.message}`;
     }
-    told.push(text);
+    lines.push(text);
     turns.push({ start: 0, end: 0, text: '', action: { kind: 'call', call: one }, observation: { text } });
   }
-  const said = over ? null : answer;
+  const message = over ? null : answer;
   return {
     task,
     episode: {
       turns,
-      status: said === null ? { kind: 'truncated', limit: 'turns' } : { kind: 'answered', answer: said },
+      status:
+        message === null ? { kind: 'truncated', limit: 'turns' } : { kind: 'answered', answer: message },
       session: { state: desk as unknown as Json },
     },
-    answer: said,
+    answer: message,
     tools: [],
-    told,
+    told: lines,
   };
 }
 

@@ -282,7 +282,7 @@ describe('wishes that cannot be', () => {
         `You do not need order ${order}: shall I cancel it?`,
       ]) {
         const candidate = played(task, toldBy(task, text), expert(task).answer);
-        expect(candidate.told.filter((told) => told.startsWith('No,'))).toEqual([]);
+        expect(candidate.told.filter((text) => text.startsWith('No,'))).toEqual([]);
         expect(await scoreOf(candidate)).toBe(0);
       }
     }

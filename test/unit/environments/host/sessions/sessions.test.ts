@@ -269,7 +269,7 @@ describe('the last word of a session', () => {
   test('is waited for where it says that all in it has limits of its own', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
-      let say!: (said: object) => void;
+      let say!: (answer: object) => void;
       const begun = vi.fn(() => new Promise<object>((resolve) => (say = resolve)));
       const said = ending(begun, null);
       await vi.waitFor(() => expect(begun).toHaveBeenCalled());
@@ -530,19 +530,19 @@ test('where the known session of an episode cannot be closed, others under its i
 });
 
 test('a last word that could not be said is asked for again, and the session closed once', async () => {
-  const said: string[] = [];
+  const lines: string[] = [];
   const sessions: Sessions = {
     resume: 'pin',
     open: () => ({
       act: () => 'ok',
       end: () => {
-        said.push('end');
-        if (said.length > 1) return { reward: 1 };
+        lines.push('end');
+        if (lines.length > 1) return { reward: 1 };
         throw new GradusError('environment', 'server-error', 'answered 503', { retryable: true });
       },
-      close: () => void said.push('close'),
+      close: () => void lines.push('close'),
     }),
   };
   expect((await play(() => houseWith(sessions), [look])).ended).toEqual({ reward: 1 });
-  expect(said).toEqual(['end', 'end', 'close']);
+  expect(lines).toEqual(['end', 'end', 'close']);
 });

@@ -23,10 +23,10 @@ describe('what to do where bubblewrap may not make namespaces', () => {
       'kernel/unprivileged_userns_clone': '1',
       'kernel/apparmor_restrict_unprivileged_userns': '0',
     };
-    const said = advice({ ...allowing, ...forbidding });
-    expect(said).toContain(words);
-    expect(said).toContain(refused);
-    expect(said).not.toContain('Docker');
+    const text = advice({ ...allowing, ...forbidding });
+    expect(text).toContain(words);
+    expect(text).toContain(refused);
+    expect(text).not.toContain('Docker');
     expect(advice(allowing)).toContain('Docker');
   });
 

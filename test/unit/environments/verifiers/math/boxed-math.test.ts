@@ -335,10 +335,10 @@ describe('in a box', () => {
 
   test('what comes down to the same has one canonical form', async () => {
     const forms = ['0.5', '\\frac{1}{2}', '1/2', '.50', '½', 'x = 0.5'];
-    const said = await Promise.all(
+    const lines = await Promise.all(
       forms.map(async (form) => (await saying(`\\boxed{${form}}`, '1')).canonical),
     );
-    expect(new Set(said)).toEqual(new Set(['1/2']));
+    expect(new Set(lines)).toEqual(new Set(['1/2']));
     expect((await saying('\\boxed{2,1}', '1')).canonical).toBe('{1,2}');
     expect((await saying('no box', '1')).canonical).toBeUndefined();
   });

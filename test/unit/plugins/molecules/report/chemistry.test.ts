@@ -11,9 +11,9 @@ test('a machine without Python is told what is left out and what to do', async (
   try {
     vi.stubEnv('GRADUS_CACHE', path.join(folder, 'cache'));
     vi.stubEnv('PATH', folder);
-    const said: string[] = [];
-    expect(await makeChemistry((text) => said.push(text))).toBe(false);
-    expect(said.join('\n')).toMatch(/needs Python 3\.\d+ or newer.*install it.*the fast tier alone/s);
+    const lines: string[] = [];
+    expect(await makeChemistry((text) => lines.push(text))).toBe(false);
+    expect(lines.join('\n')).toMatch(/needs Python 3\.\d+ or newer.*install it.*the fast tier alone/s);
   } finally {
     await rm(folder, { recursive: true });
   }
