@@ -68,7 +68,7 @@ describe('is refused', () => {
   };
   test.each([
     [{ corrections: 0 }, 'corrections', 'rft imitates successes alone'],
-    [{ corrections: 0, teacher: 'expert', relabel: true }, 'teacher', 'asked for nothing'],
+    [{ corrections: 0, teacher: 'expert', relabel: true }, 'teacher', 'has no effect where corrections = 0'],
     [{ relabel: true }, 'relabel', 'no environment of the stage'],
   ])('where it would do nothing: %o', (over, field, message) => {
     expect(refuseAlgorithm(specOf(over), context)).toMatchObject([

@@ -75,7 +75,7 @@ describe('an evaluation', () => {
     expect(arms).toEqual([{ arm: arm(1), successes: 3, trials: 24 }]);
     expect((await evaluate(ports, ladder('cheap'))).arms).toMatchObject([{ successes: 4 }, {}, {}]);
     expect(judged).toEqual(['dear']);
-    await expect(evaluate(training, ladder('dear'))).rejects.toThrow('dear cannot be asked');
+    await expect(evaluate(training, ladder('dear'))).rejects.toThrow('dear needs workflows');
   });
 
   const failing = (group: GroupRequest): Partial<GroupResult> => ({
