@@ -72,4 +72,4 @@ export const LORA_MODULES = [
 ] as const;
 
 /** The most token ids of a top-k set that are stored with a token: larger sets would outweigh the episode many times over. */
-export const MOST_KEPT = 64;
+export const MOST_TOP_K = 64;

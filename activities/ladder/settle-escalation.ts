@@ -132,9 +132,9 @@ async function decideSettlement(
       }
       const decision = decisions.get(candidate)!;
       if (decision.kind === 'escalate') continue;
-      const { verifier } = verification.rungs[Math.max(0, decision.rung)]!;
+      const { verifier } = verification.rungs[Math.max(0, decision.tier)]!;
       entries.push(
-        decisionEntry(candidate, decision, verification.rungs, verifier, digests[decision.rung] ?? ''),
+        decisionEntry(candidate, decision, verification.rungs, verifier, digests[decision.tier] ?? ''),
       );
     }
     if (!fresh && superseded === 0) continue;
@@ -196,20 +196,20 @@ async function outcomeOf(
 ): Promise<Outcome> {
   const { environment, task, episode, scores, views } = candidate;
   const fast = episode.outcome!;
-  if (decision.kind === 'escalate' && tiers[decision.rung]!.missing === 'pending') {
-    return { kind: 'pending', tier: tiers[decision.rung]!.tier };
+  if (decision.kind === 'escalate' && tiers[decision.tier]!.missing === 'pending') {
+    return { kind: 'pending', tier: tiers[decision.tier]!.tier };
   }
   const standing = standingOf(scores, { rungs: tiers, calibrations });
   if (standing === null) return fast;
   const silence = (tier: number): string =>
     `${tiers[tier]!.verifier}: ${views[tier]?.meaning?.evidence ?? 'it gave no reason'}`;
   if (standing.kind === 'abstained') {
-    const reason = silence(standing.rung);
+    const reason = silence(standing.tier);
     return { kind: 'abstained', reason, ...(standing.ofSubject && { ofSubject: true }) };
   }
   const { worth, passed, silent } = standing;
   const because = silent !== undefined && { evidence: silence(silent) };
-  const view = views[standing.rung];
+  const view = views[standing.tier];
   if (!view) {
     // The lowest tier has spoken where the episodes were verified.
     if (!isRewarded(fast)) return fast;

@@ -35,7 +35,7 @@ export type TierScores = readonly TierScore[];
 export interface LadderDecision {
   kind: 'accept' | 'reject' | 'escalate' | 'defer';
   /** `escalate`, `defer`: the tier that should judge it. Else the tier whose verdict stands, −1 where none judged. */
-  rung: number;
+  tier: number;
   /** What the tier that should judge it is expected to say, or what the last one said. */
   value: number;
   uncertainty: number;
@@ -76,7 +76,7 @@ export function decideTier(
     why: string,
   ) => ({
     kind,
-    rung: tier,
+    tier,
     value,
     uncertainty,
     reason: why,
@@ -148,7 +148,7 @@ export function planTier(
 ): TierPlan {
   const wishes = candidates.map((candidate) => {
     const wish = decideTier(candidate.scores, ladder.rungs, ladder.calibrations, () => true);
-    return wish.kind === 'escalate' && wish.rung === tier && candidate.digests[tier] != null ? wish : null;
+    return wish.kind === 'escalate' && wish.tier === tier && candidate.digests[tier] != null ? wish : null;
   });
   const served = new Map<string, number[]>();
   wishes.forEach((wish, i) => {

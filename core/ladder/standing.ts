@@ -9,7 +9,7 @@ export type Standing =
   | {
       kind: 'judged';
       /** The highest one that gave a score. */
-      rung: number;
+      tier: number;
       /** What its score counts for, in [0, 1]: all candidates on the scale of the highest tier. */
       worth: number;
       passed: boolean;
@@ -19,7 +19,7 @@ export type Standing =
   | {
       kind: 'abstained';
       /** Which tier could not judge what the one below had passed. */
-      rung: number;
+      tier: number;
       /** It cannot judge this subject, whenever it is asked. */
       ofSubject: boolean;
     };
@@ -38,14 +38,13 @@ export function standingOf(scores: TierScores, ladder: Ladder): Standing | null 
   const passed = score >= ladder.rungs[tier]!.passAtLeast;
   const worth = worthAbove(tier, score, ladder);
   const silent = silentAbove(scores);
-  if (!passed || silent < 0) return { kind: 'judged', rung: tier, worth, passed };
+  if (!passed || silent < 0) return { kind: 'judged', tier, worth, passed };
   const { abstains } = ladder.rungs[silent]!;
   const ofSubject = scores[silent] === 'abstained';
-  if (abstains === 'expected') return { kind: 'judged', rung: tier, worth, passed: false, silent };
+  if (abstains === 'expected') return { kind: 'judged', tier, worth, passed: false, silent };
   // What says nothing of the subject is never a zero.
-  if (abstains === 'zero' && ofSubject)
-    return { kind: 'judged', rung: tier, worth: 0, passed: false, silent };
-  return { kind: 'abstained', rung: silent, ofSubject };
+  if (abstains === 'zero' && ofSubject) return { kind: 'judged', tier, worth: 0, passed: false, silent };
+  return { kind: 'abstained', tier: silent, ofSubject };
 }
 
 /**

@@ -24,11 +24,11 @@ export function recomposed(
 ): Outcome {
   if (!isRewarded(outcome)) return outcome;
   const verdicts = to.components.flatMap(({ verifier }) => {
-    const verdict = saidBy(outcome, verifier);
+    const verdict = componentOf(outcome, verifier);
     return verdict ? [ensembleAnew(verdict, verifier, from, to)] : [];
   });
   const rules = (to.rules ?? []).flatMap((rule) => {
-    const verdict = saidBy(outcome, ruleName(rule));
+    const verdict = componentOf(outcome, ruleName(rule));
     // It speaks of some episodes only, and of this one it has not.
     if (!verdict) return [];
     const was = (from.rules ?? []).find((other) => ruleName(other) === ruleName(rule));
@@ -39,7 +39,7 @@ export function recomposed(
   return { ...composed, kind: 'truncated', limit: outcome.limit };
 }
 
-function saidBy({ components }: RewardedOutcome, name: string): VerdictOfVerifier | undefined {
+function componentOf({ components }: RewardedOutcome, name: string): VerdictOfVerifier | undefined {
   const component = components.find(({ verifier }) => verifier === name);
   return component && withoutContribution(component);
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MOST_KEPT } from '../names.ts';
+import { MOST_TOP_K } from '../names.ts';
 import type { Refuse } from './check.ts';
 import { count, positive } from '../fields.ts';
 import { MOST_POSITIONS } from './model.ts';
@@ -12,7 +12,11 @@ export const temperature = z
 export const samplingSchema = z
   .strictObject({
     temperature: temperature.default(1).describe('Logits are divided by it, in sampling and in the loss.'),
-    topK: count(MOST_KEPT, 'the sampling mask of each token is stored with it; 0 samples among all tokens', 0)
+    topK: count(
+      MOST_TOP_K,
+      'the sampling mask of each token is stored with it; 0 samples among all tokens',
+      0,
+    )
       .default(0)
       .describe(
         'Sample among the k likeliest tokens, and train with the softmax over the same ones (the sampling mask); 0: among all.',
@@ -42,7 +46,7 @@ export function checkSampling({ topK, topP }: SamplingSpec, refuse: Refuse): voi
   if (topP < 1 && topK === 0)
     refuse(
       ['sampling', 'topP'],
-      `may leave the whole vocabulary in the sampling mask, which is stored with each token: also give a topK of 2 to ${MOST_KEPT}`,
+      `may leave the whole vocabulary in the sampling mask, which is stored with each token: also give a topK of 2 to ${MOST_TOP_K}`,
     );
   if (topK === 1)
     refuse(['sampling', 'topK'], 'of 1 leaves nothing to choose and nothing to train: give 2 or more');

@@ -214,8 +214,8 @@ async function stageStep(
     };
   }
 
-  const learnt = await updatePolicy(ports, input, state, collected, stageStep);
-  const checkpoint = learnt.trained?.checkpoint ?? state.checkpoint;
+  const updated = await updatePolicy(ports, input, state, collected, stageStep);
+  const checkpoint = updated.trained?.checkpoint ?? state.checkpoint;
 
   const evaluation = isMeasured(stage, stageStep) ? await measure(ports, input, checkpoint, stageStep) : null;
   // Of all that was sampled: where no group has variance, as when all have collapsed, the learner sees nothing.
@@ -224,7 +224,7 @@ async function stageStep(
     evaluation === null
       ? unmeasured
       : decideByEvaluation(input, unmeasured, evaluation, { checkpoint, step: stageStep });
-  const facts = factsOf(learnt, evaluation, decided.history.error);
+  const facts = factsOf(updated, evaluation, decided.history.error);
   const heeded = actOnAlarms(input, state, facts, decided);
 
   return {
@@ -232,7 +232,7 @@ async function stageStep(
     state: {
       step: stageStep,
       checkpoint,
-      resetOptimizer: learnt.trained === null ? state.resetOptimizer : false,
+      resetOptimizer: updated.trained === null ? state.resetOptimizer : false,
       ...heeded.state,
       estimates,
       failures: waitAgain(
@@ -255,12 +255,12 @@ async function stageStep(
   };
 
   function factsOf(
-    learnt: PolicyUpdate | null,
+    updated: PolicyUpdate | null,
     evaluation: EvaluationResult | null,
     error?: SharedError,
   ): Omit<StepFacts, 'decision' | 'alarms'> {
-    const trained = learnt?.trained ?? null;
-    const spans = [...collected.spans, ...(learnt?.spans ?? []), ...(evaluation?.spans ?? [])];
+    const trained = updated?.trained ?? null;
+    const spans = [...collected.spans, ...(updated?.spans ?? []), ...(evaluation?.spans ?? [])];
     const endedAt = ports.now();
     return {
       stage: stage.name,
@@ -270,7 +270,7 @@ async function stageStep(
       environment: [...new Set(stage.arms.map((arm) => arm.environment))].join(','),
       checkpoint: trained?.checkpoint ?? state.checkpoint,
       rollout: rolloutFacts(summary, collected.otherTokens),
-      batch: batchFacts(learnt?.batch ?? null),
+      batch: batchFacts(updated?.batch ?? null),
       heldOut: heldOutFacts(evaluation, error),
       estimates,
       adjusted: state.adjusted,

@@ -18,7 +18,7 @@ export interface WaitingTask extends TaskRef {
 }
 
 /** How many failed tasks wait in runs that count no tries: the newest. */
-const FAILURES_KEPT = 64;
+const MOST_FAILURES = 64;
 /** How many wait with some success, and how many with none: the newest of each. */
 const KEPT_OF_EACH = 32;
 
@@ -91,7 +91,7 @@ export function waitAgain(
   { waiting, again, failed, tried, step }: Tried,
   mostTries: number | undefined,
 ): WaitingTask[] {
-  if (mostTries === undefined) return [...waiting, ...failed].slice(-FAILURES_KEPT);
+  if (mostTries === undefined) return [...waiting, ...failed].slice(-MOST_FAILURES);
   const next = tried.flatMap((task): WaitingTask[] => {
     const { successes, trials } = task;
     const tries = (again.find((one) => isSame(one, task))?.tries ?? 0) + 1;

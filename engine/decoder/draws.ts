@@ -1,5 +1,5 @@
 import type { SamplingSettings } from '../policy.ts';
-import { MOST_KEPT } from '../../core/names.ts';
+import { MOST_TOP_K } from '../../core/names.ts';
 import { logprobOf } from './sampler.ts';
 import type { Draw } from './sampler.ts';
 
@@ -30,7 +30,7 @@ export class Draws {
     this.token = new Int32Array(slots);
     this.margin = new Float64Array(slots);
     this.total = new Float64Array(slots);
-    this.kept = new Int32Array(slots * MOST_KEPT);
+    this.kept = new Int32Array(slots * MOST_TOP_K);
     this.keptCount = new Int32Array(slots);
   }
 
@@ -49,13 +49,13 @@ export class Draws {
     this.token[slot] = token;
     this.margin[slot] = margin;
     this.total[slot] = total;
-    this.kept.set(kept, slot * MOST_KEPT);
+    this.kept.set(kept, slot * MOST_TOP_K);
     this.keptCount[slot] = kept.length;
   }
 
   /** The ids that were drawn among; empty where nothing was cut. */
   keptOf(slot: number): number[] {
-    return Array.from(this.kept.subarray(slot * MOST_KEPT, slot * MOST_KEPT + this.keptCount[slot]!));
+    return Array.from(this.kept.subarray(slot * MOST_TOP_K, slot * MOST_TOP_K + this.keptCount[slot]!));
   }
 
   /** Log-probability in nats of what was drawn. */

@@ -1,4 +1,4 @@
-import { MOST_KEPT } from '../../core/names.ts';
+import { MOST_TOP_K } from '../../core/names.ts';
 import type { Alternative, AskedAlternatives, SamplingSettings } from '../policy.ts';
 import { exponential } from './exponential.ts';
 
@@ -63,7 +63,7 @@ export class Sampler {
     }
     const token = this.walk(u * kept, last, best);
     const draw = { token, margin: (logits[start + token]! - max) / temperature, total: kept };
-    const ids = last === undefined || topK === 0 || topK > MOST_KEPT ? [] : this.keptDownTo(last);
+    const ids = last === undefined || topK === 0 || topK > MOST_TOP_K ? [] : this.keptDownTo(last);
     return ids.length === 0 ? draw : { ...draw, kept: ids };
   }
 

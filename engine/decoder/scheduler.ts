@@ -192,7 +192,9 @@ export class Scheduler {
           const { sampling, u } = sequence.draw;
           const draw = sampler.draw(entry.logits!, 0, sampling, u);
           const { token, kept = [] } = draw;
-          sequence.append(told(model, sequence, entry.logits!, 0, { token, logprob: logprobOf(draw), kept }));
+          sequence.append(
+            sequenceToken(model, sequence, entry.logits!, 0, { token, logprob: logprobOf(draw), kept }),
+          );
         }
         if (sequence.aborted) return;
         if (sequence.result === undefined)
@@ -231,7 +233,7 @@ export class Scheduler {
       fed.forEach(({ block, sequence, slot, tokens }, lane) => {
         block.lengths[slot]! += tokens.length;
         const drawn = drawnAt(draws, lane);
-        sequence.advance(drawn && told(model, sequence, logits, lane, drawn));
+        sequence.advance(drawn && sequenceToken(model, sequence, logits, lane, drawn));
       });
       for (const seats of batch.seats()) this.dismiss(model, seats);
       batch.settle();
@@ -250,7 +252,7 @@ export class Scheduler {
     for (const [slot, sequence] of sequences.entries()) {
       block.lengths[slot]!++;
       const drawn = drawnAt(draws, slot);
-      sequence.advance(drawn && told(model, sequence, logits, slot, drawn));
+      sequence.advance(drawn && sequenceToken(model, sequence, logits, slot, drawn));
     }
     this.dismiss(model, seats);
   }
@@ -279,7 +281,7 @@ const drawnAt = (draws: Draws, row: number): SequenceToken | undefined =>
     : undefined;
 
 /** What was drawn from a row of logits, with what else could have been, where the request asks for that. */
-function told(
+function sequenceToken(
   { sampler, config }: Pick<Model, 'sampler' | 'config'>,
   { request: { alternatives, sampling } }: Sequence,
   logits: Float32Array,

@@ -2,7 +2,7 @@ import { uniform } from '../../core/random.ts';
 import type { Alternative, SampleRequest, SampleResult, SamplingSettings } from '../policy.ts';
 import type { CachedSequence } from './kv-cache.ts';
 import { piecesOf } from './pieces.ts';
-import { MOST_KEPT } from '../../core/names.ts';
+import { MOST_TOP_K } from '../../core/names.ts';
 
 /** What was drawn, its log-prob, and the ids that it was drawn among, none where nothing was cut. */
 export interface SequenceToken {
@@ -85,7 +85,7 @@ export class Sequence {
     const sampled = {
       tokens,
       samplerLogprobs,
-      ...(topK > 0 && topK <= MOST_KEPT && { kept }),
+      ...(topK > 0 && topK <= MOST_TOP_K && { kept }),
       ...(this.request.alternatives && { alternatives }),
     };
     const last = tokens.at(-1);

@@ -23,7 +23,7 @@ export type Looked = { seen: Seen } | { failed: Failure };
 
 /** What takes as long as it may without keeping its process says so itself, in this time, seconds. */
 const GRACE_S = 1;
-const KEPT_REMEDY =
+const HELD_REMEDY =
   'A run would end the process, with the other episodes in it: end the loop, or await long work.';
 
 /**
@@ -124,7 +124,7 @@ export class Looker {
       clearTimeout(silence);
       if (mayKeep === undefined) return;
       const how = `blocked its process for longer than ${mayKeep} s`;
-      silence = setTimeout(() => end(how, KEPT_REMEDY), (mayKeep + GRACE_S) * 1000);
+      silence = setTimeout(() => end(how, HELD_REMEDY), (mayKeep + GRACE_S) * 1000);
     };
     const exited = (code: number | null, by: string | null): void =>
       end(`ended the process (${by ?? `exit code ${code}`})`);

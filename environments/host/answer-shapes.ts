@@ -81,7 +81,7 @@ const observation = shape({
     .array(shape({ type: z.literal('image'), mediaType: text, sha256: text, bytes: z.int() }))
     .exactOptional(),
 });
-const endSaid = shape({ reward: z.number().exactOptional(), info: whatever.exactOptional() });
+const endShape = shape({ reward: z.number().exactOptional(), info: whatever.exactOptional() });
 const called = shape({
   observation,
   images: z.array(image).exactOptional(),
@@ -89,7 +89,7 @@ const called = shape({
     state: whatever.exactOptional(),
     snapshot: shape({ acts: z.int(), value: whatever }).exactOptional(),
     handle: whatever.exactOptional(),
-    ended: endSaid.exactOptional(),
+    ended: endShape.exactOptional(),
   }).exactOptional(),
 });
 
@@ -128,7 +128,7 @@ const answers: Record<AskKind, z.ZodType> = {
   }),
   refusals: observation.nullable(),
   calls: called,
-  endings: endSaid,
+  endings: endShape,
   closings: z.null(),
   verdicts: said,
   subjects: whatever,

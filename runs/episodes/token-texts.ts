@@ -11,7 +11,7 @@ export interface TokenTexts {
 }
 
 /** A tokenizer of 150,000 tokens takes some hundred megabytes. */
-const MOST_KEPT = 3;
+const MOST_TOKENIZERS = 3;
 
 /**
  * What the tokens of runs are, by the newest checkpoint that is left of them: training changes no tokenizer. Kept from one
@@ -35,7 +35,7 @@ export class TokenizersOfRuns {
     this.known.delete(digest);
     this.known.set(digest, found);
     for (const oldest of this.known.keys()) {
-      if (this.known.size <= MOST_KEPT) break;
+      if (this.known.size <= MOST_TOKENIZERS) break;
       this.known.delete(oldest);
     }
     try {

@@ -27,8 +27,8 @@ const STEPS_AT_RISK = 8;
 const STEPS_AT_ONCE = 1;
 
 /** Characters of what a policy answered, and of why an episode failed, that are kept here. */
-const ANSWER_KEPT = 200;
-const REASON_KEPT = 300;
+const ANSWER_LENGTH = 200;
+const REASON_LENGTH = 300;
 
 /** Facts of an episode of a step. */
 export interface FactsInStep extends EpisodeFacts {
@@ -323,6 +323,6 @@ function blocksOf(folders: readonly Folder[]): Block[] {
 const shortened = (facts: Omit<FactsInStep, 'group'>, group: number): FactsInStep => ({
   ...facts,
   group,
-  answer: facts.answer?.slice(0, ANSWER_KEPT) ?? null,
-  reason: facts.reason?.slice(0, REASON_KEPT) ?? null,
+  answer: facts.answer?.slice(0, ANSWER_LENGTH) ?? null,
+  reason: facts.reason?.slice(0, REASON_LENGTH) ?? null,
 });

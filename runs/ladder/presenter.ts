@@ -20,7 +20,7 @@ export interface Presentation {
 const PATIENCE_MS = 8000;
 /** What failed is tried again after so long, milliseconds. */
 const AGAIN_MS = 30_000;
-const MOST_KEPT = 256;
+const MOST_PRESENTATIONS = 256;
 
 interface CachedPresentation {
   presentation: Promise<Presentation>;
@@ -96,7 +96,7 @@ export class Presenter {
     this.kept.delete(key);
     this.kept.set(key, entry);
     for (const oldest of this.kept.keys()) {
-      if (this.kept.size <= MOST_KEPT) break;
+      if (this.kept.size <= MOST_PRESENTATIONS) break;
       this.kept.delete(oldest);
     }
   }

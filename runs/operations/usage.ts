@@ -56,7 +56,7 @@ export async function usageBelow(
 
 /** Counting a bucket of millions of objects takes minutes: it is done once for all who ask within this time. */
 const FRESH_MS = 5 * 60_000;
-const MOST_KEPT = 64;
+const MOST_USAGES = 64;
 
 /** What was counted lately, for many who ask. */
 export class UsageCache {
@@ -76,7 +76,7 @@ export class UsageCache {
     this.reports.delete(prefix);
     this.reports.set(prefix, entry);
     for (const oldest of this.reports.keys()) {
-      if (this.reports.size <= MOST_KEPT) break;
+      if (this.reports.size <= MOST_USAGES) break;
       this.reports.delete(oldest);
     }
     entry.report.catch(() => {

@@ -29,7 +29,7 @@ const PATIENCE_MS = 2000;
 /** Who looks again within this time sees the same. */
 const FRESH_MS = 1000;
 /** Runs whose last view is kept for when a source is away, and steps of all of them: a thousand take some four megabytes. */
-const MOST_KEPT = 64;
+const MOST_VIEWS = 64;
 const MOST_STEPS = 10_000;
 
 interface CachedView {
@@ -92,7 +92,7 @@ export class RunObserver {
     let steps = stepsIn(newest?.[1]);
     for (const [i, [run, entry]] of others.entries()) {
       steps += stepsIn(entry);
-      if (steps > this.mostSteps || i + 1 >= MOST_KEPT) this.views.delete(run);
+      if (steps > this.mostSteps || i + 1 >= MOST_VIEWS) this.views.delete(run);
     }
   }
 

@@ -27,7 +27,7 @@ const busy: FastVerifier = {
 };
 
 /** Pays for an answer after one call, right or wrong: a loophole where a task takes two. */
-const hasty: FastVerifier = {
+const quick: FastVerifier = {
   ...free,
   name: 'pays-haste',
   verify: ({ episode: { turns }, answer }) => ({
@@ -44,4 +44,4 @@ const blind: FastVerifier = {
 };
 
 const calculator = calculatorEnvironment('calculator-corrupt');
-export default { ...calculator, verifiers: [...calculator.verifiers, long, busy, hasty, blind] };
+export default { ...calculator, verifiers: [...calculator.verifiers, long, busy, quick, blind] };

@@ -180,7 +180,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     // Of a stage they stay the same, unless a person has changed them since its last step.
     state.budgets = tiers.map(({ verifier, budget }) => request.budgets[verifier] ?? budget);
     const now: StepGroups = { stage, step, groups };
-    const climbing = () => ({
+    const escalating = () => ({
       run,
       verification,
       calibrations: state.calibrations,
@@ -197,7 +197,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
         // What has come must be heard, or it would be asked for again.
         while (entries.length > 0) await writeDown();
         const plan = await ladderActivities.planClimb({
-          ...climbing(),
+          ...escalating(),
           rung: tier,
           again,
           budget,
@@ -224,7 +224,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     while (entries.length > 0) await writeDown();
     if (gone) return;
     for (const one of Object.values(state.asked)) one.late = true;
-    const settling = { ...climbing(), reward: request.reward };
+    const settling = { ...escalating(), reward: request.reward };
     state.came = tiers.map(() => []);
     const { totals, calibrations, settled, ...answer } = await ladderActivities.settleClimb(settling);
     state.calibrations = calibrations;

@@ -71,25 +71,27 @@ export function downloadPolicy(
   { adam }: DeviceState,
 ): Pick<TrainState, 'weights' | 'adapter' | 'firstMoments' | 'secondMoments'> {
   const { trained } = parameterShapes({ config, lora: adapter?.lora });
-  const { learnt, ...moments } = downloadTrained(trained, adam);
+  const { learnt: trainedWeights, ...moments } = downloadTrained(trained, adam);
   return {
-    ...(adapter ? { weights, adapter: { ...adapter, weights: learnt } } : { weights: learnt }),
+    ...(adapter
+      ? { weights, adapter: { ...adapter, weights: trainedWeights } }
+      : { weights: trainedWeights }),
     ...moments,
   };
 }
 
 /** What the critic has become. */
 export function downloadCritic(config: ModelConfig, critic: Adam, updates: number): CriticState {
-  const { learnt, ...moments } = downloadTrained(criticShapes(config), critic);
-  return { weights: learnt, ...moments, updates };
+  const { learnt: trainedWeights, ...moments } = downloadTrained(criticShapes(config), critic);
+  return { weights: trainedWeights, ...moments, updates };
 }
 
 function downloadTrained(shapes: Shapes, adam: Adam) {
   const { first, second } = adam.moments();
-  const learnt = download(shapes, adam.weights());
+  const trainedWeights = download(shapes, adam.weights());
   const moments = { firstMoments: download(shapes, first), secondMoments: download(shapes, second) };
   for (const tensor of [...first, ...second]) tensor.dispose();
-  return { learnt, ...moments };
+  return { learnt: trainedWeights, ...moments };
 }
 
 function download(shapes: Shapes, tensors: Tensor[]): Weights {

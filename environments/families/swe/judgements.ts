@@ -13,7 +13,7 @@ export interface JudgementCaller {
   signal: AbortSignal;
 }
 
-const MOST_KEPT = 10_000;
+const MOST_JUDGEMENTS = 10_000;
 
 /**
  * Verdicts of this process on patches, each in its turn. What has begun is seen to its end and kept, also when nobody waits
@@ -49,7 +49,7 @@ export class Judgements<Verdict extends object> {
   }
 
   #remember(key: string, verdict: Verdict): void {
-    if (this.#known.size >= MOST_KEPT) this.#known.delete(this.#known.keys().next().value!);
+    if (this.#known.size >= MOST_JUDGEMENTS) this.#known.delete(this.#known.keys().next().value!);
     this.#known.set(key, verdict);
   }
 }

@@ -14,9 +14,9 @@ random.seed(0)
 del random
 exec(compile(__import__('sys').argv.pop(), '<string>', 'exec'))`;
 /** Programs whose output is kept: samples of a group often write the same. */
-const MOST_KEPT = 5_000;
+const MOST_RESULTS = 5_000;
 
-const kept = new Map<string, Ran>();
+const results = new Map<string, Ran>();
 
 /**
  * Python in the sandbox: a fresh interpreter for each call, without files, network or environment, and random numbers that
@@ -38,13 +38,13 @@ export const pythonTool = defineTool({
   run: async ({ code }, { signal }) => {
     // No argument of a process can have one.
     if (code.includes('\0')) throw new ToolRefusal('SyntaxError: source code cannot contain null bytes');
-    const known = kept.get(code);
+    const known = results.get(code);
     if (known !== undefined) return observationOf(known);
     const ran = await runProgram(code, signal);
     // Throws for a program that failed, by the clock too: only what a program printed is kept.
     const text = observationOf(ran);
-    if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value!);
-    kept.set(code, ran);
+    if (results.size >= MOST_RESULTS) results.delete(results.keys().next().value!);
+    results.set(code, ran);
     return text;
   },
 });

@@ -188,8 +188,8 @@ test.each(['silent', 'gone'])(
   async (how) => {
     const most = how === 'silent' ? 4 : 12;
     const timeoutMs = 2000;
-    const hasty = ObjectStore.open(server.options({ timeoutMs, failFast: true }));
-    const look = pagesOf(hasty, nowhere);
+    const failingFast = ObjectStore.open(server.options({ timeoutMs, failFast: true }));
+    const look = pagesOf(failingFast, nowhere);
     const paths = [
       '/runs/made',
       `/runs/made/steps/${MADE_STAGE}/1`,
@@ -201,7 +201,7 @@ test.each(['silent', 'gone'])(
     await (how === 'silent' ? server.silentWhile(assertAway) : whileGone(assertAway));
     const back = () => look('/runs/made').then(({ text }) => (STORE_AWAY.test(text) ? undefined : text));
     expect(await until(back, 20_000, () => 'the store that is back is not found')).toContain('step 2 of 2');
-    hasty.close();
+    failingFast.close();
 
     async function assertAway(): Promise<void> {
       for (const path of paths) {

@@ -21,7 +21,7 @@ interface SavedModel {
 }
 
 /** Graphs kept at a time; the one that was used longest ago goes first. */
-const KEPT = 24;
+const MOST_TRACES = 24;
 
 /**
  * Runs each program as one TensorFlow graph: the eager ops of one run are recorded, written as a SavedModel and
@@ -72,7 +72,7 @@ export function createTracedRunner(tf: Tf, native: NativeOps): Runner {
       graphs.delete(key);
       graphs.set(key, graph);
       for (const [oldest, { model }] of graphs) {
-        if (graphs.size <= KEPT) break;
+        if (graphs.size <= MOST_TRACES) break;
         model.dispose();
         graphs.delete(oldest);
       }

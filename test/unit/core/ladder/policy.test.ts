@@ -66,17 +66,17 @@ test('what passes goes on, what has no tier above is accepted or rejected by the
   const yes = (): boolean => true;
   expect(decideTier([0.7, undefined, undefined], tiers, none, yes)).toMatchObject({
     kind: 'escalate',
-    rung: 1,
+    tier: 1,
   });
   expect(decideTier([0.7, 0.8, undefined], tiers, none, () => false)).toMatchObject({
     kind: 'defer',
-    rung: 2,
+    tier: 2,
   });
-  expect(decideTier([0.7, 0.8, 0.6], tiers, none, yes)).toMatchObject({ kind: 'accept', rung: 2 });
-  expect(decideTier([0.7, 0.8, 0.4], tiers, none, yes)).toMatchObject({ kind: 'reject', rung: 2 });
+  expect(decideTier([0.7, 0.8, 0.6], tiers, none, yes)).toMatchObject({ kind: 'accept', tier: 2 });
+  expect(decideTier([0.7, 0.8, 0.4], tiers, none, yes)).toMatchObject({ kind: 'reject', tier: 2 });
   expect(decideTier([0.01, undefined, undefined], tiers, none, yes)).toMatchObject({
     kind: 'reject',
-    rung: 0,
+    tier: 0,
   });
 });
 
@@ -84,16 +84,16 @@ test('a tier that abstains is passed over; the verdict below it still counts', (
   const none = [noCalibration(), noCalibration()];
   expect(decideTier([0.7, 'abstained', undefined], tiers, none, () => true)).toMatchObject({
     kind: 'escalate',
-    rung: 2,
+    tier: 2,
   });
   expect(decideTier(['abstained', undefined, undefined], tiers, none, () => true)).toMatchObject({
     kind: 'escalate',
-    rung: 1,
+    tier: 1,
     reason: 'no lower tier could judge it',
   });
   expect(decideTier(['abstained', 'passing', 'abstained'], tiers, none, () => true)).toMatchObject({
     kind: 'reject',
-    rung: -1,
+    tier: -1,
   });
 });
 

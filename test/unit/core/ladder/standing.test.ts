@@ -37,11 +37,11 @@ const worthOf = (scores: TierScores, on = ladder()): number => {
 
 describe('a candidate that a tier passed and the next one cannot judge', () => {
   test.each<[AbstentionRule, TierScore, object]>([
-    ['abstained', 'abstained', { kind: 'abstained', rung: 1, ofSubject: true }],
-    ['abstained', 'passing', { kind: 'abstained', rung: 1, ofSubject: false }],
+    ['abstained', 'abstained', { kind: 'abstained', tier: 1, ofSubject: true }],
+    ['abstained', 'passing', { kind: 'abstained', tier: 1, ofSubject: false }],
     ['zero', 'abstained', { kind: 'judged', worth: 0, passed: false }],
     // A crash is nobody's fault.
-    ['zero', 'passing', { kind: 'abstained', rung: 1, ofSubject: false }],
+    ['zero', 'passing', { kind: 'abstained', tier: 1, ofSubject: false }],
     ['expected', 'abstained', { kind: 'judged', passed: false }],
     ['expected', 'passing', { kind: 'judged', passed: false }],
   ])('by the rule "%s", where it is %s, earns nothing for looking right', (rule, score, standing) => {
@@ -61,7 +61,7 @@ describe('a candidate that a tier passed and the next one cannot judge', () => {
   test('counts as it is judged by a tier further up', () => {
     expect(standingOf([1, 'abstained', 0.95], ladder())).toEqual({
       kind: 'judged',
-      rung: 2,
+      tier: 2,
       worth: 0.95,
       passed: true,
     });
@@ -69,12 +69,12 @@ describe('a candidate that a tier passed and the next one cannot judge', () => {
 
   test('keeps the verdict of the tier below where there is nothing to ask, or where that one rejected it', () => {
     expect(standingOf([1, 'nothing to ask', 'nothing to ask'], ladder())).toMatchObject({
-      rung: 0,
+      tier: 0,
       passed: true,
     });
     expect(standingOf([1, 0.4, 'abstained'], ladder())).toMatchObject({
       kind: 'judged',
-      rung: 1,
+      tier: 1,
       passed: false,
     });
     expect(standingOf(['abstained', 'abstained', undefined], ladder())).toBeNull();

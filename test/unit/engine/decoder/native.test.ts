@@ -7,7 +7,7 @@ import { KvBlock, kvShape } from '../../../../engine/decoder/kv-block.ts';
 import { NativeBackend, openRequest } from '../../../../engine/decoder/native-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import type { FeedRequest } from '../../../../engine/decoder/native/addon.ts';
-import { MOST_KEPT } from '../../../../core/names.ts';
+import { MOST_TOP_K } from '../../../../core/names.ts';
 import { Sampler } from '../../../../engine/decoder/sampler.ts';
 import { flat, largeWeights, randomWeights, smallConfig } from '../../../support/engine/random-model.ts';
 
@@ -22,7 +22,7 @@ describe.runIf('addon' in found)('the native addon', () => {
   it('draws the bits that the sampler in TypeScript draws', () => {
     const random = new RandomStream('native sampler');
     const out = new Float64Array(4);
-    const ids = new Int32Array(MOST_KEPT);
+    const ids = new Int32Array(MOST_TOP_K);
     for (let trial = 0; trial < 4000; trial++) {
       // Now and then the vocabulary of a large model.
       const size = trial % 200 === 0 ? random.pick([32_768, 151_936]) : random.int(1, 300);

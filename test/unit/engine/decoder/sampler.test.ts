@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { normal, randomKey, RandomStream, uniform } from '../../../../core/random.ts';
-import { MOST_KEPT } from '../../../../core/names.ts';
+import { MOST_TOP_K } from '../../../../core/names.ts';
 import { logprobOf, Sampler } from '../../../../engine/decoder/sampler.ts';
 import type { SamplingSettings } from '../../../../engine/policy.ts';
 import { softmax } from './reference-forward.ts';
@@ -48,7 +48,7 @@ describe('the sampler', () => {
       // The log-prob is of what it drew from, which it names wherever something was cut.
       expect(logprobOf(draw)).toBeCloseTo(Math.log(expected[token]!), 10);
       const among = expected.flatMap((p, id) => (p > 0 ? [id] : []));
-      const isNamed = settings.topK > 0 && settings.topK <= MOST_KEPT && among.length < size;
+      const isNamed = settings.topK > 0 && settings.topK <= MOST_TOP_K && among.length < size;
       expect(draw.kept).toEqual(isNamed ? among : undefined);
     }
   });
