@@ -116,7 +116,7 @@ function dyingAfter(writes: number): ObjectStore {
       const value: unknown = Reflect.get(target, name, target);
       if (typeof value !== 'function') return value;
       const method = value.bind(target) as (...args: unknown[]) => Promise<unknown>;
-      return ['keep', 'putSame'].includes(String(name))
+      return ['putIfAbsent', 'putSame'].includes(String(name))
         ? (...args: unknown[]) => dying(() => method(...args))
         : method;
     },
