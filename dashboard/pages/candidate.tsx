@@ -13,7 +13,7 @@ import { candidateAt, episodeAt, ladderAt, reviewAt, runAt, stepAt } from '../ad
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { amountText, dollars, duration, priceText } from '../parts/numbers.tsx';
-import { Scroll } from '../parts/scroll.tsx';
+import { Table } from '../parts/table.tsx';
 import { Subject } from '../parts/subject.tsx';
 import { TextBlock, Text } from '../parts/text.tsx';
 import { ids } from '../../core/names.ts';
@@ -93,23 +93,11 @@ const Life: FC<{ life: CandidateLife; presentation: Presentation | null; at: str
         This run paid {duration(computing)} and {dollars(paid.reduce((sum, one) => sum + one.usd, 0))} for it
         {open > 0 && `; reviews were open for ${duration(open)}, which is not working time`}.
       </p>
-      <Scroll label="verdicts">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">by</th>
-              <th scope="col">said</th>
-              <th scope="col">paid by this run</th>
-              <th scope="col">evidence</th>
-            </tr>
-          </thead>
-          <tbody>
-            {life.subjects.map((one) => (
-              <VerdictRow run={life.run} of={one} />
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
+      <Table label="verdicts" columns={['by', 'said', 'paid by this run', 'evidence']}>
+        {life.subjects.map((one) => (
+          <VerdictRow run={life.run} of={one} />
+        ))}
+      </Table>
       <h2>What happened</h2>
       {life.left > 0 && (
         <p class="warning">{life.left} older pages of the ledger have more of it and are not shown.</p>

@@ -8,7 +8,7 @@ import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { bytes } from '../parts/numbers.tsx';
 import { TextBlock, Text } from '../parts/text.tsx';
-import { Scroll } from '../parts/scroll.tsx';
+import { Table, numeric } from '../parts/table.tsx';
 
 const crumbsOf = (run: string) => [
   { href: '/', label: 'Runs' },
@@ -26,7 +26,7 @@ export function checkpointsPage(app: App, { sources: { store } }: Context): void
         {checkpoints.length === 0 ? (
           <p>No checkpoint of this run is in the store.</p>
         ) : (
-          <Table checkpoints={checkpoints} />
+          <Checkpoints checkpoints={checkpoints} />
         )}
         {incomplete.length > 0 && (
           <>
@@ -71,59 +71,48 @@ export function checkpointsPage(app: App, { sources: { store } }: Context): void
   });
 }
 
-const Table: FC<{ checkpoints: readonly FoundCheckpoint[] }> = ({ checkpoints }) => {
+const Checkpoints: FC<{ checkpoints: readonly FoundCheckpoint[] }> = ({ checkpoints }) => {
   const there = new Set(checkpoints.map(({ ref }) => ref.weights));
   return (
-    <Scroll>
-      <table>
-        <caption>Newest first. Retention deletes those that are no longer needed.</caption>
-        <thead>
-          <tr>
-            <th scope="col" class="number">
-              step
-            </th>
-            <th scope="col">stage</th>
-            <th scope="col">weights</th>
-            <th scope="col">came from</th>
-            <th scope="col" class="number">
-              updates
-            </th>
-            <th scope="col" class="number">
-              size
-            </th>
-            <th scope="col">learner</th>
-          </tr>
-        </thead>
-        <tbody>
-          {checkpoints.toReversed().map(({ ref, manifest }) => (
-            <tr data-item>
-              <td class="number">{ref.step}</td>
-              <td>{manifest.stage}</td>
-              <td>
-                <code title={ref.weights}>{ref.weights.slice(0, 12)}</code>
-              </td>
-              <td>
-                {manifest.parent === undefined ? (
-                  'nothing: it was drawn, or brought in'
-                ) : (
-                  <>
-                    <code title={manifest.parent.weights}>
-                      {manifest.parent.step}-{manifest.parent.weights.slice(0, 12)}
-                    </code>
-                    {!there.has(manifest.parent.weights) && ', which is deleted'}
-                    {manifest.parent.step !== ref.step - 1 && <strong> went back</strong>}
-                  </>
-                )}
-              </td>
-              <td class="number">{manifest.updates}</td>
-              <td class="number">
-                {bytes(Object.values(manifest.files).reduce((sum, file) => sum + file.bytes, 0))}
-              </td>
-              <td>{manifest.backend}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <Table
+      caption="Newest first. Retention deletes those that are no longer needed."
+      columns={[
+        numeric('step'),
+        'stage',
+        'weights',
+        'came from',
+        numeric('updates'),
+        numeric('size'),
+        'learner',
+      ]}
+    >
+      {checkpoints.toReversed().map(({ ref, manifest }) => (
+        <tr data-item>
+          <td class="number">{ref.step}</td>
+          <td>{manifest.stage}</td>
+          <td>
+            <code title={ref.weights}>{ref.weights.slice(0, 12)}</code>
+          </td>
+          <td>
+            {manifest.parent === undefined ? (
+              'nothing: it was drawn, or brought in'
+            ) : (
+              <>
+                <code title={manifest.parent.weights}>
+                  {manifest.parent.step}-{manifest.parent.weights.slice(0, 12)}
+                </code>
+                {!there.has(manifest.parent.weights) && ', which is deleted'}
+                {manifest.parent.step !== ref.step - 1 && <strong> went back</strong>}
+              </>
+            )}
+          </td>
+          <td class="number">{manifest.updates}</td>
+          <td class="number">
+            {bytes(Object.values(manifest.files).reduce((sum, file) => sum + file.bytes, 0))}
+          </td>
+          <td>{manifest.backend}</td>
+        </tr>
+      ))}
+    </Table>
   );
 };

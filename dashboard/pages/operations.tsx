@@ -10,6 +10,7 @@ import { runAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
 import { bytes, duration, Time } from '../parts/numbers.tsx';
+import { Table, numeric } from '../parts/table.tsx';
 import { Text } from '../parts/text.tsx';
 import { WorkflowLink } from '../parts/workflow-link.tsx';
 
@@ -127,30 +128,24 @@ const Activities: FC<{ operations: Operations; filter: Filter; context: Context 
         <Time at={asOf} /> UTC.
       </p>
       {shown.length > 0 && (
-        <div class="scroll" tabindex={0} role="region" aria-label="activities">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">activity</th>
-                <th scope="col" class="number">
-                  attempt
-                </th>
-                <th scope="col">for</th>
-                <th scope="col">last sign of life</th>
-                <th scope="col">its heartbeat</th>
-                <th scope="col">worker</th>
-                <th scope="col">run</th>
-                <th scope="col">workflow</th>
-                <th scope="col">the last attempt failed</th>
-              </tr>
-            </thead>
-            <tbody>
-              {shown.slice(0, MOST_ROWS).map((activity) => (
-                <Row activity={activity} asOf={asOf} context={context} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label="activities"
+          columns={[
+            'activity',
+            numeric('attempt'),
+            'for',
+            'last sign of life',
+            'its heartbeat',
+            'worker',
+            'run',
+            'workflow',
+            'the last attempt failed',
+          ]}
+        >
+          {shown.slice(0, MOST_ROWS).map((activity) => (
+            <Row activity={activity} asOf={asOf} context={context} />
+          ))}
+        </Table>
       )}
       {shown.length > MOST_ROWS && <p class="note">{shown.length - MOST_ROWS} more are not shown.</p>}
     </>
@@ -198,47 +193,33 @@ function ageInWords({ state, since }: ActivityInFlight, asOf: number): string {
 }
 
 const Queues: FC<{ operations: Operations }> = ({ operations: { queues, asOf } }) => (
-  <div class="scroll" tabindex={0} role="region" aria-label="workers by queue">
-    <table>
-      <caption>
-        Workers that polled within the last five minutes: one that was killed is among them for so long, and
-        one that is busy in all its places is not
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">queue</th>
-          <th scope="col">workers</th>
-          <th scope="col" class="number">
-            waiting tasks
-          </th>
-          <th scope="col">the oldest</th>
-        </tr>
-      </thead>
-      <tbody>
-        {queues.map(({ name, kind, pollers, backlog }) => (
-          <tr>
-            <td>
-              <Text value={name} max={120} />
-              {kind === 'workflows' && ' (workflows)'}
-            </td>
-            <td>
-              {pollers.length === 0 && <span class={backlog?.tasks ? 'bad' : 'muted'}>none</span>}
-              {pollers.slice(0, 20).map(({ identity, lastSeen }, i) => (
-                <>
-                  {i > 0 && ', '}
-                  <Text value={identity} max={80} />
-                  {lastSeen !== null && <small> {duration(Math.max(0, asOf - lastSeen) / 1000)} ago</small>}
-                </>
-              ))}
-              {pollers.length > 20 && `, and ${pollers.length - 20} more`}
-            </td>
-            <td class="number">{backlog === null ? '–' : backlog.tasks}</td>
-            <td>{backlog === null || backlog.tasks === 0 ? '–' : duration(backlog.seconds)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+  <Table
+    label="workers by queue"
+    caption="Workers that polled within the last five minutes: one that was killed is among them for so long, and one that is busy in all its places is not"
+    columns={['queue', 'workers', numeric('waiting tasks'), 'the oldest']}
+  >
+    {queues.map(({ name, kind, pollers, backlog }) => (
+      <tr>
+        <td>
+          <Text value={name} max={120} />
+          {kind === 'workflows' && ' (workflows)'}
+        </td>
+        <td>
+          {pollers.length === 0 && <span class={backlog?.tasks ? 'bad' : 'muted'}>none</span>}
+          {pollers.slice(0, 20).map(({ identity, lastSeen }, i) => (
+            <>
+              {i > 0 && ', '}
+              <Text value={identity} max={80} />
+              {lastSeen !== null && <small> {duration(Math.max(0, asOf - lastSeen) / 1000)} ago</small>}
+            </>
+          ))}
+          {pollers.length > 20 && `, and ${pollers.length - 20} more`}
+        </td>
+        <td class="number">{backlog === null ? '–' : backlog.tasks}</td>
+        <td>{backlog === null || backlog.tasks === 0 ? '–' : duration(backlog.seconds)}</td>
+      </tr>
+    ))}
+  </Table>
 );
 
 const Bytes: FC<{ counted: UsageReport | string | null; filter: Filter }> = ({ counted, filter }) => {
@@ -263,36 +244,28 @@ const Bytes: FC<{ counted: UsageReport | string | null; filter: Filter }> = ({ c
   }
   const { all, parts, left, asOf } = counted;
   return (
-    <div class="scroll" tabindex={0} role="region" aria-label="bytes by prefix">
-      <table>
-        <caption>
-          <Text value={of} max={100} />: {all.objects} objects, {bytes(all.bytes)}, as of <Time at={asOf} />{' '}
-          UTC
-        </caption>
-        <thead>
+    <>
+      <Table
+        label="bytes by prefix"
+        caption={
+          <>
+            <Text value={of} max={100} />: {all.objects} objects, {bytes(all.bytes)}, as of <Time at={asOf} />{' '}
+            UTC
+          </>
+        }
+        columns={['prefix', numeric('objects'), numeric('size')]}
+      >
+        {parts.map(({ prefix, objects, bytes: size }) => (
           <tr>
-            <th scope="col">prefix</th>
-            <th scope="col" class="number">
-              objects
-            </th>
-            <th scope="col" class="number">
-              size
-            </th>
+            <td>
+              <Text value={prefix} max={200} />
+            </td>
+            <td class="number">{objects}</td>
+            <td class="number">{bytes(size)}</td>
           </tr>
-        </thead>
-        <tbody>
-          {parts.map(({ prefix, objects, bytes: size }) => (
-            <tr>
-              <td>
-                <Text value={prefix} max={200} />
-              </td>
-              <td class="number">{objects}</td>
-              <td class="number">{bytes(size)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
       {left > 0 && <p class="note">{left} smaller ones are not listed.</p>}
-    </div>
+    </>
   );
 };

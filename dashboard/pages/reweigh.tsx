@@ -10,7 +10,7 @@ import { episodeAt, reweighAt, runAt, stepAt, taskAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
 import { Figure } from '../parts/chart.tsx';
-import { Scroll } from '../parts/scroll.tsx';
+import { Table, numeric } from '../parts/table.tsx';
 import { Text } from '../parts/text.tsx';
 
 /** Rows of a table; the terminal's --json has all. */
@@ -168,50 +168,40 @@ const Flipped: FC<{ step: ReweighedStep; episodes: readonly ReweighedEpisode[] }
       <p>There is none.</p>
     ) : (
       <>
-        <Scroll label="episodes whose advantage has the other sign">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">episode</th>
-                <th scope="col" class="number">
-                  reward
-                </th>
-                <th scope="col" class="number">
-                  advantage
-                </th>
-                <th scope="col" class="number">
-                  tokens of the other sign
-                </th>
-                <th scope="col">components of its reward</th>
-              </tr>
-            </thead>
-            <tbody>
-              {episodes.slice(0, MOST_ROWS).map((one) => (
-                <tr data-item>
-                  <th scope="row">
-                    <EpisodeLink step={step} one={one} />
-                  </th>
-                  <td class="number">
-                    <Change of={one.reward} />
-                  </td>
-                  <td class="number">
-                    <Change of={one.advantage} />
-                  </td>
-                  <td class="number">
-                    {one.flipped} of {one.tokens}
-                  </td>
-                  <td>
-                    {one.contributions.map((part) => (
-                      <div>
-                        <Text value={part.name} max={100} /> <Change of={part} />
-                      </div>
-                    ))}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Scroll>
+        <Table
+          label="episodes whose advantage has the other sign"
+          columns={[
+            'episode',
+            numeric('reward'),
+            numeric('advantage'),
+            numeric('tokens of the other sign'),
+            'components of its reward',
+          ]}
+        >
+          {episodes.slice(0, MOST_ROWS).map((one) => (
+            <tr data-item>
+              <th scope="row">
+                <EpisodeLink step={step} one={one} />
+              </th>
+              <td class="number">
+                <Change of={one.reward} />
+              </td>
+              <td class="number">
+                <Change of={one.advantage} />
+              </td>
+              <td class="number">
+                {one.flipped} of {one.tokens}
+              </td>
+              <td>
+                {one.contributions.map((part) => (
+                  <div>
+                    <Text value={part.name} max={100} /> <Change of={part} />
+                  </div>
+                ))}
+              </td>
+            </tr>
+          ))}
+        </Table>
         <More count={episodes.length} />
       </>
     )}
@@ -254,48 +244,38 @@ const Tasks: FC<{ step: ReweighedStep; tasks: readonly ReweighedTask[] }> = ({ s
         <p>There is none.</p>
       ) : (
         <>
-          <Scroll label="tasks">
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">task</th>
-                  <th scope="col" class="number">
-                    σ of its rewards
-                  </th>
-                  <th scope="col">trained</th>
-                  <th scope="col" class="number">
-                    other rewards
-                  </th>
-                  <th scope="col" class="number">
-                    of the other sign
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {ranked.slice(0, MOST_ROWS).map((task) => (
-                  <tr data-item>
-                    <th scope="row">
-                      <TaskLink step={step} task={task} />
-                      {task.hindsight && ' (with a hint, or as another task)'}
-                    </th>
-                    <td class="number">
-                      <Change of={task.deviation} />
-                    </td>
-                    <td class={turns(task) ? 'warn' : ''}>
-                      {turns(task)
-                        ? `${yes(task.teaches.before)} → ${yes(task.teaches.after)}`
-                        : yes(task.teaches.after)}
-                    </td>
-                    <td class="number">
-                      {task.episodes.filter(({ reward }) => reward.before !== reward.after).length} of{' '}
-                      {task.episodes.length}
-                    </td>
-                    <td class="number">{task.episodes.filter(({ flipped }) => flipped > 0).length}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </Scroll>
+          <Table
+            label="tasks"
+            columns={[
+              'task',
+              numeric('σ of its rewards'),
+              'trained',
+              numeric('other rewards'),
+              numeric('of the other sign'),
+            ]}
+          >
+            {ranked.slice(0, MOST_ROWS).map((task) => (
+              <tr data-item>
+                <th scope="row">
+                  <TaskLink step={step} task={task} />
+                  {task.hindsight && ' (with a hint, or as another task)'}
+                </th>
+                <td class="number">
+                  <Change of={task.deviation} />
+                </td>
+                <td class={turns(task) ? 'warn' : ''}>
+                  {turns(task)
+                    ? `${yes(task.teaches.before)} → ${yes(task.teaches.after)}`
+                    : yes(task.teaches.after)}
+                </td>
+                <td class="number">
+                  {task.episodes.filter(({ reward }) => reward.before !== reward.after).length} of{' '}
+                  {task.episodes.length}
+                </td>
+                <td class="number">{task.episodes.filter(({ flipped }) => flipped > 0).length}</td>
+              </tr>
+            ))}
+          </Table>
           <More count={tasks.length} />
         </>
       )}

@@ -12,7 +12,7 @@ import { percent } from '../../core/percent.ts';
 import { duration, Time } from '../parts/numbers.tsx';
 import { Status } from '../parts/status.tsx';
 import { Text } from '../parts/text.tsx';
-import { Scroll } from '../parts/scroll.tsx';
+import { Table, numeric } from '../parts/table.tsx';
 
 /** Runs that the page lists unless it is asked for more. */
 const LISTED = 50;
@@ -36,7 +36,7 @@ export function runsPage(app: App, { sources }: Context): void {
               <Text value={problem} max={500} />
             </p>
           ))}
-          <Table runs={runs} curves={curves} />
+          <RunsTable runs={runs} curves={curves} />
         </Live>
         {runs.total > limit && limit < MOST_LISTED && (
           <p>
@@ -55,7 +55,7 @@ const drawnOf = ({ rows, away }: RunList): string[] =>
     ? []
     : rows.flatMap(({ run, heldOut }) => (run === null || heldOut === null ? [] : [run])).slice(0, DRAWN);
 
-const Table: FC<{ runs: RunList; curves: Curves }> = ({ runs: { rows, total: all, away }, curves }) => {
+const RunsTable: FC<{ runs: RunList; curves: Curves }> = ({ runs: { rows, total: all, away }, curves }) => {
   // Who does not answer may know some.
   if (rows.length === 0 && away.length > 0) return null;
   if (rows.length === 0) {
@@ -75,37 +75,30 @@ const Table: FC<{ runs: RunList; curves: Curves }> = ({ runs: { rows, total: all
           </strong>
         </p>
       )}
-      <Scroll>
-        <table>
-          <caption>
+      <Table
+        caption={
+          <>
             {rows.length} of {all}
-          </caption>
-          <thead>
-            <tr>
-              <th scope="col">run</th>
-              <th scope="col">status</th>
-              <th scope="col">stage and step</th>
-              <th scope="col">held-out success</th>
-              <th scope="col">begun</th>
-              <th scope="col" class="number">
-                has taken
-              </th>
-              <th scope="col" class="number">
-                spent on verdicts
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <Row
-                row={row}
-                newest={isNewest(row, rows)}
-                curve={(row.run === null ? null : curves.get(row.run)) ?? []}
-              />
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
+          </>
+        }
+        columns={[
+          'run',
+          'status',
+          'stage and step',
+          'held-out success',
+          'begun',
+          numeric('has taken'),
+          numeric('spent on verdicts'),
+        ]}
+      >
+        {rows.map((row) => (
+          <Row
+            row={row}
+            newest={isNewest(row, rows)}
+            curve={(row.run === null ? null : curves.get(row.run)) ?? []}
+          />
+        ))}
+      </Table>
     </>
   );
 };

@@ -12,6 +12,7 @@ import { Layout, Live } from '../layout.tsx';
 import { Figure } from '../parts/chart.tsx';
 import { Time } from '../parts/numbers.tsx';
 import { crumbsOfEpisode } from '../parts/crumbs.ts';
+import { Table, numeric } from '../parts/table.tsx';
 import { Text } from '../parts/text.tsx';
 import { WorkflowLink } from '../parts/workflow-link.tsx';
 
@@ -130,49 +131,39 @@ const Activities: FC<{ activities: readonly TimelineActivity[]; from: number; as
   from,
   asOf,
 }) => (
-  <div class="scroll" tabindex={0} role="region" aria-label="activities">
-    <table>
-      <caption>Seconds since the group began; “waited” is from scheduling to the last attempt</caption>
-      <thead>
-        <tr>
-          <th scope="col">activity</th>
-          <th scope="col">attempt</th>
-          <th scope="col">worker</th>
-          <th scope="col" class="number">
-            asked for
-          </th>
-          <th scope="col" class="number">
-            waited
-          </th>
-          <th scope="col" class="number">
-            took
-          </th>
-          <th scope="col">became</th>
-        </tr>
-      </thead>
-      <tbody>
-        {activities.map(({ name, tool, attempts, worker, scheduled, started, ended, state, fault }) => (
-          <tr>
-            <td>
-              <Text value={tool === null ? name : `${name}: ${tool}`} max={100} />
-            </td>
-            <td>{attempts === 0 ? '–' : attempts}</td>
-            <td>{worker === null ? '–' : <Text value={worker} max={100} />}</td>
-            <td class="number">{((scheduled - from) / 1000).toFixed(2)}</td>
-            <td class="number">{(((started ?? ended ?? asOf) - scheduled) / 1000).toFixed(2)}</td>
-            <td class="number">{started === null ? '–' : (((ended ?? asOf) - started) / 1000).toFixed(2)}</td>
-            <td>
-              {state}
-              {fault !== null && (
-                <>
-                  {': '}
-                  <Text value={fault.message} max={500} />
-                </>
-              )}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+  <Table
+    label="activities"
+    caption="Seconds since the group began; “waited” is from scheduling to the last attempt"
+    columns={[
+      'activity',
+      'attempt',
+      'worker',
+      numeric('asked for'),
+      numeric('waited'),
+      numeric('took'),
+      'became',
+    ]}
+  >
+    {activities.map(({ name, tool, attempts, worker, scheduled, started, ended, state, fault }) => (
+      <tr>
+        <td>
+          <Text value={tool === null ? name : `${name}: ${tool}`} max={100} />
+        </td>
+        <td>{attempts === 0 ? '–' : attempts}</td>
+        <td>{worker === null ? '–' : <Text value={worker} max={100} />}</td>
+        <td class="number">{((scheduled - from) / 1000).toFixed(2)}</td>
+        <td class="number">{(((started ?? ended ?? asOf) - scheduled) / 1000).toFixed(2)}</td>
+        <td class="number">{started === null ? '–' : (((ended ?? asOf) - started) / 1000).toFixed(2)}</td>
+        <td>
+          {state}
+          {fault !== null && (
+            <>
+              {': '}
+              <Text value={fault.message} max={500} />
+            </>
+          )}
+        </td>
+      </tr>
+    ))}
+  </Table>
 );

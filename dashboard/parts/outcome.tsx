@@ -4,7 +4,7 @@ import type { Outcome } from '../../core/episode/outcome.ts';
 import { shortNumber } from '../../svg/charts.ts';
 import { Num } from './numbers.tsx';
 import { Text } from './text.tsx';
-import { Scroll } from './scroll.tsx';
+import { Table, numeric } from './table.tsx';
 
 /** What became of an episode, in a line. */
 export const OutcomeLine: FC<{ outcome: Outcome | undefined }> = ({ outcome }) => {
@@ -34,52 +34,38 @@ export const Components: FC<{ outcome: Outcome | undefined; evidence?: boolean }
 }) => {
   if (outcome === undefined || !isRewarded(outcome) || outcome.components.length === 0) return null;
   return (
-    <Scroll>
-      <table>
-        <caption>Components of the reward</caption>
-        <thead>
-          <tr>
-            <th scope="col">verifier or rule</th>
-            <th scope="col" class="number">
-              score
-            </th>
-            <th scope="col" class="number">
-              adds
-            </th>
-            {evidence && <th scope="col">said</th>}
-          </tr>
-        </thead>
-        <tbody>
-          {outcome.components.map((one) => (
-            <tr>
-              <th scope="row">
-                <Text value={one.verifier} max={100} />
-                {evidence && (
-                  <small>
-                    {' '}
-                    version <Text value={one.version} max={60} />
-                  </small>
-                )}
-              </th>
-              <td class="number">
-                {one.score === null ? 'abstained' : shortNumber(one.score)}
-                {one.worth !== undefined && ` (worth ${shortNumber(one.worth)})`}
-              </td>
-              <td class="number">
-                <Num value={one.contribution} />
-              </td>
-              {evidence && (
-                <td>
-                  {one.evidence === undefined ? '' : <Text value={one.evidence} max={1000} />}
-                  {one.steps && ` by turn: ${one.steps.map(shortNumber).join(', ')}`}
-                  {one.members &&
-                    ` members: ${one.members.map(({ verifier, score }) => `${verifier} ${score ?? 'abstained'}`).join(', ')}`}
-                </td>
-              )}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <Table
+      caption="Components of the reward"
+      columns={['verifier or rule', numeric('score'), numeric('adds'), ...(evidence ? ['said'] : [])]}
+    >
+      {outcome.components.map((one) => (
+        <tr>
+          <th scope="row">
+            <Text value={one.verifier} max={100} />
+            {evidence && (
+              <small>
+                {' '}
+                version <Text value={one.version} max={60} />
+              </small>
+            )}
+          </th>
+          <td class="number">
+            {one.score === null ? 'abstained' : shortNumber(one.score)}
+            {one.worth !== undefined && ` (worth ${shortNumber(one.worth)})`}
+          </td>
+          <td class="number">
+            <Num value={one.contribution} />
+          </td>
+          {evidence && (
+            <td>
+              {one.evidence === undefined ? '' : <Text value={one.evidence} max={1000} />}
+              {one.steps && ` by turn: ${one.steps.map(shortNumber).join(', ')}`}
+              {one.members &&
+                ` members: ${one.members.map(({ verifier, score }) => `${verifier} ${score ?? 'abstained'}`).join(', ')}`}
+            </td>
+          )}
+        </tr>
+      ))}
+    </Table>
   );
 };

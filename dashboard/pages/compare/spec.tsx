@@ -1,8 +1,8 @@
 import type { FC } from 'hono/jsx';
 import type { Comparison } from '../../../runs/comparison/compare.ts';
-import { Scroll } from '../../parts/scroll.tsx';
+import { Table } from '../../parts/table.tsx';
 import { Text } from '../../parts/text.tsx';
-import { TableHeads, MOST_ROWS } from './table.tsx';
+import { MOST_ROWS, runHeads } from './run-heads.tsx';
 
 export const Spec: FC<{ compared: Comparison }> = ({ compared: { runs, spec } }) => (
   <>
@@ -12,24 +12,21 @@ export const Spec: FC<{ compared: Comparison }> = ({ compared: { runs, spec } })
     ) : spec.length === 0 ? (
       <p>They differ in the run's name only.</p>
     ) : (
-      <Scroll label="spec differences">
-        <table>
-          <TableHeads first="field" runs={runs.map(({ run }) => run)} />
-          <tbody>
-            {spec.slice(0, MOST_ROWS).map(({ path, values }) => (
-              <tr>
-                <th scope="row">
-                  <Text value={path} max={300} />
-                </th>
-                {values.map((value) => (
-                  <td>{value === null ? '–' : <Text value={value} max={300} />}</td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
+      <>
+        <Table label="spec differences" columns={['field', ...runHeads(runs.map(({ run }) => run))]}>
+          {spec.slice(0, MOST_ROWS).map(({ path, values }) => (
+            <tr>
+              <th scope="row">
+                <Text value={path} max={300} />
+              </th>
+              {values.map((value) => (
+                <td>{value === null ? '–' : <Text value={value} max={300} />}</td>
+              ))}
+            </tr>
+          ))}
+        </Table>
         {spec.length > MOST_ROWS && <p class="note">{spec.length - MOST_ROWS} more are not shown</p>}
-      </Scroll>
+      </>
     )}
   </>
 );

@@ -3,9 +3,9 @@ import type { CommonEpisode, CommonTasks } from '../../../runs/comparison/compar
 import { shortNumber } from '../../../svg/charts.ts';
 import { episodeAt } from '../../address.ts';
 import { Success } from '../../parts/numbers.tsx';
-import { Scroll } from '../../parts/scroll.tsx';
+import { Table } from '../../parts/table.tsx';
 import { Text } from '../../parts/text.tsx';
-import { TableHeads, MOST_ROWS } from './table.tsx';
+import { MOST_ROWS, runHeads } from './run-heads.tsx';
 import type { Asking } from './asking.ts';
 import { placeText } from './asking.ts';
 
@@ -38,39 +38,36 @@ export const ComparedTasks: FC<{ runs: readonly string[]; tasks: CommonTasks; on
           {shown.length === 0 ? (
             <p>Each of them is solved by all runs alike.</p>
           ) : (
-            <Scroll label="common tasks">
-              <table>
-                <TableHeads first="task" runs={runs} />
-                <tbody>
-                  {shown.slice(0, MOST_ROWS).map(({ ref, prompt, of }) => (
-                    <tr data-item>
-                      <th scope="row">
-                        <Text
-                          value={`${ref.environment} level ${ref.level}, ${ref.split} ${ref.index}`}
-                          max={200}
-                        />
-                        <br />
-                        <small>
-                          <Text value={prompt} max={160} />
-                        </small>
-                      </th>
-                      {of.map((some, r) => (
-                        <td>
-                          {some.map((one) => (
-                            <>
-                              <a class="chip" href={episodeAt({ run: runs[r]!, ...at, ...one })}>
-                                {outcomeOf(one)}
-                              </a>{' '}
-                            </>
-                          ))}
-                        </td>
-                      ))}
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
+            <>
+              <Table label="common tasks" columns={['task', ...runHeads(runs)]}>
+                {shown.slice(0, MOST_ROWS).map(({ ref, prompt, of }) => (
+                  <tr data-item>
+                    <th scope="row">
+                      <Text
+                        value={`${ref.environment} level ${ref.level}, ${ref.split} ${ref.index}`}
+                        max={200}
+                      />
+                      <br />
+                      <small>
+                        <Text value={prompt} max={160} />
+                      </small>
+                    </th>
+                    {of.map((some, r) => (
+                      <td>
+                        {some.map((one) => (
+                          <>
+                            <a class="chip" href={episodeAt({ run: runs[r]!, ...at, ...one })}>
+                              {outcomeOf(one)}
+                            </a>{' '}
+                          </>
+                        ))}
+                      </td>
+                    ))}
+                  </tr>
+                ))}
+              </Table>
               {shown.length > MOST_ROWS && <p class="note">{shown.length - MOST_ROWS} more are not shown</p>}
-            </Scroll>
+            </>
           )}
         </>
       )}

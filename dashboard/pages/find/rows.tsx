@@ -6,7 +6,7 @@ import { episodeAt, stepAt } from '../../address.ts';
 import { rate } from '../../../core/statistics/intervals.ts';
 import { percent } from '../../../core/percent.ts';
 import { Num, amountText } from '../../parts/numbers.tsx';
-import { Scroll } from '../../parts/scroll.tsx';
+import { Table, numeric } from '../../parts/table.tsx';
 import { Text } from '../../parts/text.tsx';
 import type { FindRequest } from './asked.ts';
 import { linkTo } from './asked.ts';
@@ -57,75 +57,65 @@ export const FoundRows: FC<{ asked: FindRequest; findings: Findings }> = ({ aske
         {total > LAST_ROW && `; pages end after ${LAST_ROW}, files have all`}
       </p>
       {rows.length > 0 && (
-        <Scroll label="episodes">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">episode</th>
-                <th scope="col">step</th>
-                <th scope="col">task</th>
-                <th scope="col">outcome</th>
-                <th scope="col" class="number">
-                  reward
-                </th>
-                <th scope="col" class="number">
-                  tokens
-                </th>
-                <th scope="col" class="number">
-                  turns
-                </th>
-                <th scope="col">calls</th>
-                <th scope="col">errors</th>
-                <th scope="col">answer</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((row) => (
-                <tr data-item>
-                  <th scope="row">
-                    <a href={episodeAt({ run, ...row })}>
-                      {row.group}/{row.episode}
-                    </a>
-                  </th>
-                  <td>
-                    <a href={stepAt({ run, ...row })}>
-                      <Text value={row.stage} max={80} /> {row.step}
-                    </a>
-                  </td>
-                  <td>
-                    <Text value={row.environment} max={80} /> level {row.level}, {row.split} {row.index}
-                    {row.retried && ' (again)'}
-                  </td>
-                  <td>
-                    {row.outcome}
-                    {row.success === true && ', solved'}
-                    {row.boundary !== null && ` at ${row.boundary}`}
-                    {row.reason !== null && (
-                      <>
-                        {': '}
-                        <Text value={row.reason} max={120} />
-                      </>
-                    )}
-                  </td>
-                  <td class="number">
-                    <Num value={row.reward} />
-                  </td>
-                  <td class="number">{row.sampledTokens}</td>
-                  <td class="number">{row.turns}</td>
-                  <td>
-                    <Counts of={row.tools} />
-                  </td>
-                  <td>
-                    <Counts of={row.errors} />
-                  </td>
-                  <td>
-                    <Text value={row.answer ?? ''} max={60} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Scroll>
+        <Table
+          label="episodes"
+          columns={[
+            'episode',
+            'step',
+            'task',
+            'outcome',
+            numeric('reward'),
+            numeric('tokens'),
+            numeric('turns'),
+            'calls',
+            'errors',
+            'answer',
+          ]}
+        >
+          {rows.map((row) => (
+            <tr data-item>
+              <th scope="row">
+                <a href={episodeAt({ run, ...row })}>
+                  {row.group}/{row.episode}
+                </a>
+              </th>
+              <td>
+                <a href={stepAt({ run, ...row })}>
+                  <Text value={row.stage} max={80} /> {row.step}
+                </a>
+              </td>
+              <td>
+                <Text value={row.environment} max={80} /> level {row.level}, {row.split} {row.index}
+                {row.retried && ' (again)'}
+              </td>
+              <td>
+                {row.outcome}
+                {row.success === true && ', solved'}
+                {row.boundary !== null && ` at ${row.boundary}`}
+                {row.reason !== null && (
+                  <>
+                    {': '}
+                    <Text value={row.reason} max={120} />
+                  </>
+                )}
+              </td>
+              <td class="number">
+                <Num value={row.reward} />
+              </td>
+              <td class="number">{row.sampledTokens}</td>
+              <td class="number">{row.turns}</td>
+              <td>
+                <Counts of={row.tools} />
+              </td>
+              <td>
+                <Counts of={row.errors} />
+              </td>
+              <td>
+                <Text value={row.answer ?? ''} max={60} />
+              </td>
+            </tr>
+          ))}
+        </Table>
       )}
     </>
   );

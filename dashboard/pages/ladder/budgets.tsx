@@ -2,7 +2,7 @@ import type { FC } from 'hono/jsx';
 import type { Account, Budget } from '../../../core/ladder/budget.ts';
 import type { LadderView } from '../../../runs/ladder/ladder.ts';
 import { amountText, dollars, duration } from '../../parts/numbers.tsx';
-import { Scroll } from '../../parts/scroll.tsx';
+import { Table, numeric } from '../../parts/table.tsx';
 import { Text } from '../../parts/text.tsx';
 
 export const Budgets: FC<{ view: LadderView }> = ({
@@ -26,43 +26,24 @@ export const Budgets: FC<{ view: LadderView }> = ({
         {tiers.some(({ totals }) => totals.openSeconds > 0) &&
           ' For people, time is how long their reviews were open.'}
       </p>
-      <Scroll label="budgets">
-        <table>
-          <thead>
+      <Table
+        label="budgets"
+        columns={['tier', 'of', numeric('limit'), numeric('spent'), numeric('promised'), numeric('left')]}
+      >
+        {limited.flatMap(({ verifier, budget, account }) =>
+          linesOf(budget, account, budgetsFrom === 'ledger').map(([what, ...cells], i) => (
             <tr>
-              <th scope="col">tier</th>
-              <th scope="col">of</th>
-              <th scope="col" class="number">
-                limit
+              <th scope="row">
+                {i === 0 ? <Text value={verifier} max={100} /> : <span class="muted">″</span>}
               </th>
-              <th scope="col" class="number">
-                spent
-              </th>
-              <th scope="col" class="number">
-                promised
-              </th>
-              <th scope="col" class="number">
-                left
-              </th>
+              <td>{what}</td>
+              {cells.map((cell) => (
+                <td class="number">{cell}</td>
+              ))}
             </tr>
-          </thead>
-          <tbody>
-            {limited.flatMap(({ verifier, budget, account }) =>
-              linesOf(budget, account, budgetsFrom === 'ledger').map(([what, ...cells], i) => (
-                <tr>
-                  <th scope="row">
-                    {i === 0 ? <Text value={verifier} max={100} /> : <span class="muted">″</span>}
-                  </th>
-                  <td>{what}</td>
-                  {cells.map((cell) => (
-                    <td class="number">{cell}</td>
-                  ))}
-                </tr>
-              )),
-            )}
-          </tbody>
-        </table>
-      </Scroll>
+          )),
+        )}
+      </Table>
     </>
   );
 };

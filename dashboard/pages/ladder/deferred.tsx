@@ -4,7 +4,8 @@ import type { TierRow, LadderView } from '../../../runs/ladder/ladder.ts';
 import type { DeferredView } from '../../../runs/ladder/deferred.ts';
 import { amountText } from '../../parts/numbers.tsx';
 import { Text } from '../../parts/text.tsx';
-import { Listing, SubjectLink } from './listing.tsx';
+import { Table } from '../../parts/table.tsx';
+import { SubjectLink } from './subject-link.tsx';
 
 export const DeferredTable: FC<{ view: LadderView }> = ({ view: { run, deferred, rungs: tiers } }) => (
   <>
@@ -13,7 +14,7 @@ export const DeferredTable: FC<{ view: LadderView }> = ({ view: { run, deferred,
     {deferred.count === 0 ? (
       <p>No candidate waits in the archive for a budget.</p>
     ) : (
-      <Listing
+      <Table
         caption={`Candidates that no budget had room for and that were not judged since: the best ${deferred.best.length} of ${deferred.count} by the score that their tier is expected to give. A sweep works through them in this order.`}
         columns={['expected', 'tier', 'subject', 'rests on']}
       >
@@ -33,7 +34,7 @@ export const DeferredTable: FC<{ view: LadderView }> = ({ view: { run, deferred,
             </td>
           </tr>
         ))}
-      </Listing>
+      </Table>
     )}
   </>
 );

@@ -6,7 +6,7 @@ import { funnelChart, funnelHeight } from '../../../svg/funnel.ts';
 import type { FunnelTier } from '../../../svg/funnel.ts';
 import { Figure } from '../../parts/chart.tsx';
 import { dollars, duration } from '../../parts/numbers.tsx';
-import { Scroll } from '../../parts/scroll.tsx';
+import { Table, numeric } from '../../parts/table.tsx';
 import { Text } from '../../parts/text.tsx';
 
 const FUNNEL_WIDTH = 640;
@@ -26,46 +26,29 @@ export const Funnel: FC<{ view: LadderView }> = ({ view: { rungs, ledger } }) =>
       <div class="funnel">
         <Figure heading="By tier" svg={figure(label, FUNNEL_WIDTH, height, parts)} wide />
       </div>
-      <Scroll label="tiers">
-        <table>
-          <caption>
-            Episodes: for the lowest tier those that it judged, for the others those that were escalated to
-            it. Deferred, accepted and rejected are decisions about episodes; each subject that a verifier was
-            asked about counts once. Computed: for this run; shared: computed for another one, or before. For
-            people, the time that their reviews were open is shown; it is not working time and in no other
-            figure.
-          </caption>
-          <thead>
-            <tr>
-              <th scope="col">tier</th>
-              {COLUMNS.map(([name]) => (
-                <th scope="col" class="number">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rungs.map((tier) => (
-              <tr>
-                <th scope="row">
-                  <Text value={tier.verifier} max={100} />{' '}
-                  <small class="whole">{tier.tier ?? 'no tier: measured or swept'}</small>
-                </th>
-                {COLUMNS.map(([name, value]) => (
-                  <td class="number">
-                    {tier.rung !== 0 || OF_THE_LOWEST.has(name)
-                      ? value(tier)
-                      : name === 'episodes'
-                        ? ledger.episodes.judged
-                        : '–'}
-                  </td>
-                ))}
-              </tr>
+      <Table
+        label="tiers"
+        caption="Episodes: for the lowest tier those that it judged, for the others those that were escalated to it. Deferred, accepted and rejected are decisions about episodes; each subject that a verifier was asked about counts once. Computed: for this run; shared: computed for another one, or before. For people, the time that their reviews were open is shown; it is not working time and in no other figure."
+        columns={['tier', ...COLUMNS.map(([name]) => numeric(name))]}
+      >
+        {rungs.map((tier) => (
+          <tr>
+            <th scope="row">
+              <Text value={tier.verifier} max={100} />{' '}
+              <small class="whole">{tier.tier ?? 'no tier: measured or swept'}</small>
+            </th>
+            {COLUMNS.map(([name, value]) => (
+              <td class="number">
+                {tier.rung !== 0 || OF_THE_LOWEST.has(name)
+                  ? value(tier)
+                  : name === 'episodes'
+                    ? ledger.episodes.judged
+                    : '–'}
+              </td>
             ))}
-          </tbody>
-        </table>
-      </Scroll>
+          </tr>
+        ))}
+      </Table>
     </>
   );
 };

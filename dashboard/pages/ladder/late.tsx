@@ -2,7 +2,7 @@ import type { FC } from 'hono/jsx';
 import type { LadderView } from '../../../runs/ladder/ladder.ts';
 import { amountText } from '../../parts/numbers.tsx';
 import { Text } from '../../parts/text.tsx';
-import { Listing } from './listing.tsx';
+import { Table } from '../../parts/table.tsx';
 import { Verdicts } from './verdicts.tsx';
 
 /** One that came when the run was over is not late: nothing waited for it. */
@@ -36,10 +36,7 @@ export const Late: FC<{ view: LadderView }> = ({ view: { run, ledger, rungs: tie
             of={late.newest}
           />
           {offered.newest.length > 0 && (
-            <Listing
-              caption="What was trained on again"
-              columns={['in step', 'episodes of step', 'episodes']}
-            >
+            <Table caption="What was trained on again" columns={['in step', 'episodes of step', 'episodes']}>
               {offered.newest.toReversed().map(({ stage, step, fromStep, episodes }) => (
                 <tr>
                   <td>
@@ -49,7 +46,7 @@ export const Late: FC<{ view: LadderView }> = ({ view: { run, ledger, rungs: tie
                   <td class="number">{episodes}</td>
                 </tr>
               ))}
-            </Listing>
+            </Table>
           )}
         </>
       )}

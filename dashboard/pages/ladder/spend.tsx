@@ -2,7 +2,7 @@ import type { FC } from 'hono/jsx';
 import type { LadderView } from '../../../runs/ladder/ladder.ts';
 import { Num, dollars, duration } from '../../parts/numbers.tsx';
 import { Text } from '../../parts/text.tsx';
-import { Listing } from './listing.tsx';
+import { Table } from '../../parts/table.tsx';
 
 export const Spend: FC<{ view: LadderView }> = ({ view: { ledger } }) => {
   const rows = Object.entries(ledger.stages).flatMap(([stage, totals]) =>
@@ -14,7 +14,7 @@ export const Spend: FC<{ view: LadderView }> = ({ view: { ledger } }) => {
   return (
     <>
       <h2>Where it was spent</h2>
-      <Listing
+      <Table
         caption="By stage or evaluation"
         columns={[
           'stage',
@@ -47,7 +47,7 @@ export const Spend: FC<{ view: LadderView }> = ({ view: { ledger } }) => {
             <td class="number">{duration(sum.lostSeconds)}</td>
           </tr>
         ))}
-      </Listing>
+      </Table>
     </>
   );
 };

@@ -2,7 +2,8 @@ import type { FC } from 'hono/jsx';
 import type { LadderView } from '../../../runs/ladder/ladder.ts';
 import { amountText, priceText } from '../../parts/numbers.tsx';
 import { Text } from '../../parts/text.tsx';
-import { Listing, SubjectLink } from './listing.tsx';
+import { Table } from '../../parts/table.tsx';
+import { SubjectLink } from './subject-link.tsx';
 
 export const Newest: FC<{ view: LadderView }> = ({ view: { run, ledger } }) => (
   <>
@@ -24,7 +25,7 @@ export const Verdicts: FC<{ run: string; caption: string; of: LadderView['ledger
   caption,
   of,
 }) => (
-  <Listing caption={caption} columns={['subject', 'by', 'asked in', 'said', 'price']}>
+  <Table caption={caption} columns={['subject', 'by', 'asked in', 'said', 'price']}>
     {of.toReversed().map(({ verifier, digest, stage, result, type, spent, late, afterRun, by }) => (
       <tr data-item>
         <td>
@@ -49,5 +50,5 @@ export const Verdicts: FC<{ run: string; caption: string; of: LadderView['ledger
         <td>{spent === null ? 'shared: nothing' : priceText(spent, by === 'people')}</td>
       </tr>
     ))}
-  </Listing>
+  </Table>
 );

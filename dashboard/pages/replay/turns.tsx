@@ -3,7 +3,7 @@ import type { ReplayedToken } from '../../../activities/replay/replay-episode.ts
 import type { Place } from '../../../runs/episodes/place.ts';
 import type { ReplayJob } from '../../../runs/replay/jobs.ts';
 import { chance, chancesOf } from '../../../runs/replay/words.ts';
-import { Scroll } from '../../parts/scroll.tsx';
+import { Table, numeric } from '../../parts/table.tsx';
 import { TextBlock, Text } from '../../parts/text.tsx';
 import { jobAt } from './address.ts';
 
@@ -54,62 +54,51 @@ export const ReplayTurns: FC<{
           It was made to begin with <Text value={textOf(begun)} max={300} />
         </p>
       )}
-      <Scroll label={`tokens of turn ${index + 1}`}>
-        <table>
-          <caption>
+      <Table
+        label={`tokens of turn ${index + 1}`}
+        caption={
+          <>
             Tokens with their probabilities, and the likeliest others.
             {forkable && ' A link puts another token into the form of a fork.'}
-          </caption>
-          <thead>
-            <tr>
-              <th scope="col" class="number">
-                position
-              </th>
-              <th scope="col">token</th>
-              <th scope="col" class="number">
-                probability
-              </th>
-              <th scope="col">others</th>
-            </tr>
-          </thead>
-          <tbody>
-            {listed.map((token, i) => (
-              <tr>
-                <th scope="row" class="number">
-                  {start + i}
-                </th>
-                <td class="mono">
-                  <Quoted text={token.text} />
-                </td>
-                <td class="number">
-                  <Chances of={token} />
-                </td>
-                <td>
-                  {(token.alternatives ?? [])
-                    .filter(({ id }) => id !== token.id)
-                    .map(({ id, text, logprob }) => (
-                      <>
-                        {forkable ? (
-                          <a
-                            class="mono chip"
-                            href={`${jobAt(place, job.id)}&turn=${index + 1}&at=${start + i}&token=${id}#fork`}
-                          >
-                            <Quoted text={text} />
-                          </a>
-                        ) : (
-                          <span class="mono">
-                            <Quoted text={text} />
-                          </span>
-                        )}{' '}
-                        <small>{chance(logprob)}</small>{' '}
-                      </>
-                    ))}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
+          </>
+        }
+        columns={[numeric('position'), 'token', numeric('probability'), 'others']}
+      >
+        {listed.map((token, i) => (
+          <tr>
+            <th scope="row" class="number">
+              {start + i}
+            </th>
+            <td class="mono">
+              <Quoted text={token.text} />
+            </td>
+            <td class="number">
+              <Chances of={token} />
+            </td>
+            <td>
+              {(token.alternatives ?? [])
+                .filter(({ id }) => id !== token.id)
+                .map(({ id, text, logprob }) => (
+                  <>
+                    {forkable ? (
+                      <a
+                        class="mono chip"
+                        href={`${jobAt(place, job.id)}&turn=${index + 1}&at=${start + i}&token=${id}#fork`}
+                      >
+                        <Quoted text={text} />
+                      </a>
+                    ) : (
+                      <span class="mono">
+                        <Quoted text={text} />
+                      </span>
+                    )}{' '}
+                    <small>{chance(logprob)}</small>{' '}
+                  </>
+                ))}
+            </td>
+          </tr>
+        ))}
+      </Table>
       {end - start > MOST_TOKENS && (
         <p class="note">
           Of {end - start} tokens of the turn the first {MOST_TOKENS} are listed; in a terminal all are.

@@ -3,7 +3,7 @@ import type { OpenReview } from '../../../runs/ladder/reviews.ts';
 import { printable } from '../../../core/printable.ts';
 import { reviewAt } from '../../address.ts';
 import { Time, amountText } from '../../parts/numbers.tsx';
-import { Scroll } from '../../parts/scroll.tsx';
+import { Table } from '../../parts/table.tsx';
 import { Text } from '../../parts/text.tsx';
 import { Cheaper, ReviewDeadline, RunLink } from './parts.tsx';
 
@@ -17,68 +17,55 @@ export const Inbox: FC<{ reviews: readonly OpenReview[]; more: boolean; drawn: T
 }) => {
   if (reviews.length === 0) return <p>No review is open.</p>;
   return (
-    <Scroll label="open reviews">
-      <table>
-        <caption>
+    <Table
+      label="open reviews"
+      caption={
+        <>
           {amountText(reviews.length, 'open review')}
           {more && ', and more'}; those with the nearest deadline first
-        </caption>
-        <thead>
-          <tr>
-            <th scope="col">review</th>
-            <th scope="col">run</th>
-            <th scope="col">what</th>
-            <th scope="col">verdicts of lower tiers</th>
-            <th scope="col">opinions</th>
-            <th scope="col">deadline, UTC</th>
-          </tr>
-        </thead>
-        <tbody>
-          {reviews.map(({ id, run, startedAt, state, runOver }) => (
-            <tr data-item>
+        </>
+      }
+      columns={['review', 'run', 'what', 'verdicts of lower tiers', 'opinions', 'deadline, UTC']}
+    >
+      {reviews.map(({ id, run, startedAt, state, runOver }) => (
+        <tr data-item>
+          <td>
+            <a href={reviewAt(id)}>
+              <Text value={nameOf(id)} max={120} />
+            </a>
+          </td>
+          <td>
+            {run === null ? 'not known' : <RunLink run={run} />}
+            {runOver && <div class="warn">is over: a verdict is stored for other runs</div>}
+          </td>
+          {state === null ? (
+            <td colspan={4}>
+              asked <Time at={startedAt} />; it does not answer now: is an orchestrator there?
+            </td>
+          ) : (
+            <>
               <td>
-                <a href={reviewAt(id)}>
-                  <Text value={nameOf(id)} max={120} />
-                </a>
+                {drawn.has(id) && (
+                  <img class="drawing small" src={drawn.get(id)!.src} alt={printable(drawn.get(id)!.alt)} />
+                )}
+                <code>
+                  <Text value={JSON.stringify(state.ask.request.subject)} max={160} />
+                </code>
               </td>
               <td>
-                {run === null ? 'not known' : <RunLink run={run} />}
-                {runOver && <div class="warn">is over: a verdict is stored for other runs</div>}
+                <Cheaper of={state.ask.cheaper ?? []} />
               </td>
-              {state === null ? (
-                <td colspan={4}>
-                  asked <Time at={startedAt} />; it does not answer now: is an orchestrator there?
-                </td>
-              ) : (
-                <>
-                  <td>
-                    {drawn.has(id) && (
-                      <img
-                        class="drawing small"
-                        src={drawn.get(id)!.src}
-                        alt={printable(drawn.get(id)!.alt)}
-                      />
-                    )}
-                    <code>
-                      <Text value={JSON.stringify(state.ask.request.subject)} max={160} />
-                    </code>
-                  </td>
-                  <td>
-                    <Cheaper of={state.ask.cheaper ?? []} />
-                  </td>
-                  <td>
-                    {state.opinions.length} of {state.reviewers}
-                  </td>
-                  <td>
-                    <ReviewDeadline of={state} />
-                  </td>
-                </>
-              )}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+              <td>
+                {state.opinions.length} of {state.reviewers}
+              </td>
+              <td>
+                <ReviewDeadline of={state} />
+              </td>
+            </>
+          )}
+        </tr>
+      ))}
+    </Table>
   );
 };
 

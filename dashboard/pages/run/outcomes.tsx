@@ -3,7 +3,7 @@ import { noOutcomes } from '../../../core/episode/outcome.ts';
 import type { OutcomeKind } from '../../../core/episode/outcome.ts';
 import type { StoredStep } from '../../../store/training/step-facts.ts';
 import { percent } from '../../../core/percent.ts';
-import { Scroll } from '../../parts/scroll.tsx';
+import { Table, numeric } from '../../parts/table.tsx';
 
 export const Outcomes: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
   const sums = noOutcomes();
@@ -20,35 +20,19 @@ export const Outcomes: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
   return (
     <>
       <h2>Outcomes</h2>
-      <Scroll>
-        <table>
-          <caption>Episodes that were rolled out for training</caption>
-          <thead>
-            <tr>
-              <th scope="col">outcome</th>
-              <th scope="col" class="number">
-                last step
-              </th>
-              <th scope="col" class="number">
-                whole run
-              </th>
-              <th scope="col" class="number">
-                share
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {Object.entries(sums).map(([kind, count]) => (
-              <tr>
-                <th scope="row">{kind}</th>
-                <td class="number">{last?.[kind as OutcomeKind] ?? 0}</td>
-                <td class="number">{count}</td>
-                <td class="number">{percent(count / all)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
+      <Table
+        caption="Episodes that were rolled out for training"
+        columns={['outcome', numeric('last step'), numeric('whole run'), numeric('share')]}
+      >
+        {Object.entries(sums).map(([kind, count]) => (
+          <tr>
+            <th scope="row">{kind}</th>
+            <td class="number">{last?.[kind as OutcomeKind] ?? 0}</td>
+            <td class="number">{count}</td>
+            <td class="number">{percent(count / all)}</td>
+          </tr>
+        ))}
+      </Table>
       {Object.keys(failures).length > 0 && (
         <p class="note">
           Failed, by boundary:{' '}

@@ -4,7 +4,7 @@ import { total } from '../../../core/training/stage-policy.ts';
 import type { StoredStep } from '../../../store/training/step-facts.ts';
 import { stepAt } from '../../address.ts';
 import { Num, Success } from '../../parts/numbers.tsx';
-import { Scroll } from '../../parts/scroll.tsx';
+import { Table, numeric } from '../../parts/table.tsx';
 
 /** Steps that a page lists before it is asked for all. */
 const LISTED = 30;
@@ -15,64 +15,51 @@ export const Steps: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, 
   return (
     <>
       <h2>Steps and their checkpoints</h2>
-      <Scroll>
-        <table>
-          <caption>
+      <Table
+        caption={
+          <>
             The newest {listed.length} of {steps.length}. A checkpoint comes from that of the step before, or
             from the one that a decision went back to.
-          </caption>
-          <thead>
-            <tr>
-              <th scope="col">step</th>
-              <th scope="col" class="number">
-                reward
-              </th>
-              <th scope="col">held-out</th>
-              <th scope="col" class="number">
-                sampled
-              </th>
-              <th scope="col" class="number">
-                seconds
-              </th>
-              <th scope="col">checkpoint</th>
-              <th scope="col">decision</th>
-            </tr>
-          </thead>
-          <tbody>
-            {listed.map((step) => (
-              <tr data-item>
-                <th scope="row">
-                  <a href={stepAt({ run, stage: step.stage, step: step.stageStep })}>
-                    {step.stage} {step.stageStep}
-                  </a>
-                </th>
-                <td class="number">
-                  <Num
-                    value={
-                      step.rollout?.rewardCount ? step.rollout.rewardSum / step.rollout.rewardCount : null
-                    }
-                  />
-                </td>
-                <td>{step.heldOut ? <Success of={total(step.heldOut.arms)} /> : '–'}</td>
-                <td class="number">
-                  <Num value={step.rollout && sampledToLearn(step)} />
-                </td>
-                <td class="number">
-                  <Num
-                    value={Object.values(step.circumstances.seconds).reduce((sum, part) => sum + part, 0)}
-                  />
-                </td>
-                <td>
-                  <code title={step.checkpoint.weights}>
-                    {step.checkpoint.step}-{step.checkpoint.weights.slice(0, 12)}
-                  </code>
-                </td>
-                <td>{step.decision.kind === 'continue' ? '' : step.decision.kind}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
+          </>
+        }
+        columns={[
+          'step',
+          numeric('reward'),
+          'held-out',
+          numeric('sampled'),
+          numeric('seconds'),
+          'checkpoint',
+          'decision',
+        ]}
+      >
+        {listed.map((step) => (
+          <tr data-item>
+            <th scope="row">
+              <a href={stepAt({ run, stage: step.stage, step: step.stageStep })}>
+                {step.stage} {step.stageStep}
+              </a>
+            </th>
+            <td class="number">
+              <Num
+                value={step.rollout?.rewardCount ? step.rollout.rewardSum / step.rollout.rewardCount : null}
+              />
+            </td>
+            <td>{step.heldOut ? <Success of={total(step.heldOut.arms)} /> : '–'}</td>
+            <td class="number">
+              <Num value={step.rollout && sampledToLearn(step)} />
+            </td>
+            <td class="number">
+              <Num value={Object.values(step.circumstances.seconds).reduce((sum, part) => sum + part, 0)} />
+            </td>
+            <td>
+              <code title={step.checkpoint.weights}>
+                {step.checkpoint.step}-{step.checkpoint.weights.slice(0, 12)}
+              </code>
+            </td>
+            <td>{step.decision.kind === 'continue' ? '' : step.decision.kind}</td>
+          </tr>
+        ))}
+      </Table>
     </>
   );
 };

@@ -7,7 +7,7 @@ import { episodeAt, taskAt } from '../../address.ts';
 import { Num } from '../../parts/numbers.tsx';
 import { Pages } from '../../parts/pages.tsx';
 import { Text } from '../../parts/text.tsx';
-import { Scroll } from '../../parts/scroll.tsx';
+import { Table, numeric } from '../../parts/table.tsx';
 import type { Paged } from './paged.ts';
 import { shownRows } from './paged.ts';
 
@@ -35,59 +35,48 @@ export const Groups: FC<{
         compared. What the samples of a tree are compared within is the tree.
         {greedy && ' The greedy samples that others are compared with are no groups.'}
       </p>
-      <Scroll>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">task, a link to its samples</th>
-              <th scope="col" class="number">
-                deviation
-              </th>
-              <th scope="col" class="number">
-                mean
-              </th>
-              <th scope="col" class="number">
-                solved
-              </th>
-              <th scope="col">rewards, each a link to its episode</th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.rows.map(({ rows: some, mean, deviation, taught }) => (
-              <tr data-item>
-                <th scope="row">
-                  <a href={taskAt({ run, ...some[0]! })}>
-                    <Text value={taskOf(some[0]!)} max={200} />
-                  </a>
-                  {some[0]!.retried && ' (again)'}
-                </th>
-                <td class="number">
-                  <Num value={deviation} />
-                  {!taught && <span class="warn"> no advantages</span>}
-                </td>
-                <td class="number">
-                  <Num value={mean} />
-                </td>
-                <td class="number">
-                  {some.every(({ success }) => success === null)
-                    ? '–'
-                    : `${some.filter(({ success }) => success === true).length}/${some.length}`}
-                </td>
-                <td>
-                  {some.slice(0, MOST_CHIPS).map((row) => (
-                    <>
-                      <a class="chip" href={episodeAt({ run, ...row })}>
-                        {row.reward === null ? row.outcome : shortNumber(row.reward)}
-                      </a>{' '}
-                    </>
-                  ))}
-                  {some.length > MOST_CHIPS && <>and {some.length - MOST_CHIPS} more</>}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
+      <Table
+        columns={[
+          'task, a link to its samples',
+          numeric('deviation'),
+          numeric('mean'),
+          numeric('solved'),
+          'rewards, each a link to its episode',
+        ]}
+      >
+        {shown.rows.map(({ rows: some, mean, deviation, taught }) => (
+          <tr data-item>
+            <th scope="row">
+              <a href={taskAt({ run, ...some[0]! })}>
+                <Text value={taskOf(some[0]!)} max={200} />
+              </a>
+              {some[0]!.retried && ' (again)'}
+            </th>
+            <td class="number">
+              <Num value={deviation} />
+              {!taught && <span class="warn"> no advantages</span>}
+            </td>
+            <td class="number">
+              <Num value={mean} />
+            </td>
+            <td class="number">
+              {some.every(({ success }) => success === null)
+                ? '–'
+                : `${some.filter(({ success }) => success === true).length}/${some.length}`}
+            </td>
+            <td>
+              {some.slice(0, MOST_CHIPS).map((row) => (
+                <>
+                  <a class="chip" href={episodeAt({ run, ...row })}>
+                    {row.reward === null ? row.outcome : shortNumber(row.reward)}
+                  </a>{' '}
+                </>
+              ))}
+              {some.length > MOST_CHIPS && <>and {some.length - MOST_CHIPS} more</>}
+            </td>
+          </tr>
+        ))}
+      </Table>
       <Pages label="groups" page={paged.page} last={shown.last} to={paged.to} />
     </>
   );

@@ -5,7 +5,7 @@ import { episodeAt } from '../../address.ts';
 import { Num } from '../../parts/numbers.tsx';
 import { Pages } from '../../parts/pages.tsx';
 import { Text } from '../../parts/text.tsx';
-import { Scroll } from '../../parts/scroll.tsx';
+import { Table, numeric } from '../../parts/table.tsx';
 import type { Paged } from './paged.ts';
 import { shownRows } from './paged.ts';
 
@@ -19,45 +19,26 @@ export const StepTasks: FC<{ paged: Paged; rows: readonly EpisodeRow[] }> = ({ p
   return (
     <>
       <h2>Tasks</h2>
-      <Scroll>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">task</th>
-              <th scope="col">outcome</th>
-              <th scope="col" class="number">
-                reward
-              </th>
-              <th scope="col" class="number">
-                turns
-              </th>
-              <th scope="col" class="number">
-                tokens
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {shown.rows.map((row) => (
-              <tr data-item>
-                <th scope="row">
-                  <a href={episodeAt({ run, ...row })}>
-                    <Text value={taskOf(row)} max={200} />
-                  </a>
-                </th>
-                <td>
-                  {row.outcome}
-                  {row.success === true && ', solved'}
-                </td>
-                <td class="number">
-                  <Num value={row.reward} />
-                </td>
-                <td class="number">{row.turns}</td>
-                <td class="number">{row.sampledTokens}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
+      <Table columns={['task', 'outcome', numeric('reward'), numeric('turns'), numeric('tokens')]}>
+        {shown.rows.map((row) => (
+          <tr data-item>
+            <th scope="row">
+              <a href={episodeAt({ run, ...row })}>
+                <Text value={taskOf(row)} max={200} />
+              </a>
+            </th>
+            <td>
+              {row.outcome}
+              {row.success === true && ', solved'}
+            </td>
+            <td class="number">
+              <Num value={row.reward} />
+            </td>
+            <td class="number">{row.turns}</td>
+            <td class="number">{row.sampledTokens}</td>
+          </tr>
+        ))}
+      </Table>
       <Pages label="tasks" page={paged.page} last={shown.last} to={paged.to} />
     </>
   );
