@@ -3,7 +3,6 @@ import { messageOf } from '../core/errors.ts';
 import { watchAlerts } from '../runs/overview/alerts.ts';
 import type { Alert, WatchOptions } from '../runs/overview/alerts.ts';
 import { postJson, webhookUrl } from '../runs/control/webhook.ts';
-import type { PostOptions } from '../runs/control/webhook.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
 
 /** The variable that stands for `--alert-webhook`. */
@@ -16,7 +15,6 @@ export interface AlertingOptions extends Omit<WatchOptions, 'signal'> {
   leaveOut?: (alert: Alert) => boolean;
   /** Where alerts are posted as JSON besides; otherwise where GRADUS_ALERT_WEBHOOK says. */
   webhook?: string | undefined;
-  post?: Omit<PostOptions, 'signal'>;
   env?: NodeJS.ProcessEnv;
 }
 
@@ -29,7 +27,7 @@ const MOST_WAITING = 100;
  */
 export function startAlerting(
   { temporalAddress, namespace, store }: Pick<WorkerSettings, 'temporalAddress' | 'namespace' | 'store'>,
-  { say, leaveOut = () => false, webhook, post = {}, env = process.env, ...watch }: AlertingOptions,
+  { say, leaveOut = () => false, webhook, env = process.env, ...watch }: AlertingOptions,
 ): { stop(): Promise<void> } {
   const url = alertWebhook(webhook, env);
   const secrets = secretsOf(env, [store.accessKey, store.secretKey]);
@@ -41,7 +39,7 @@ export function startAlerting(
 
   const send = async (alert: Alert, to: URL): Promise<void> => {
     try {
-      await postJson(to, alert, { ...post, signal });
+      await postJson(to, alert, { signal });
     } catch (error) {
       if (!signal.aborted) say(`! the webhook for alerts: ${messageOf(error)}`);
     } finally {

@@ -9,7 +9,7 @@ import { percent } from '../core/percent.ts';
 import { interval } from './show-progress.ts';
 import { textTable } from '../runs/text-table.ts';
 
-const few = (x: number | null, digits = 1): string => (x === null ? '–' : x.toFixed(digits));
+const few = (x: number | null): string => (x === null ? '–' : x.toFixed(1));
 const share = (x: number | null): string => (x === null ? '–' : percent(x));
 
 /** Rows of the table: what a figure is called, and how it is written. */

@@ -228,12 +228,11 @@ export function binsOf(values: readonly number[], parts: number, low?: number, h
 export const lineSample = (i: number): string =>
   `<svg class="sample" width="30" height="8" viewBox="0 0 30 8" aria-hidden="true"><polyline points="0,4 30,4" class="line-${i}"/></svg>`;
 
-/** A curve of the height of a line of text. */
-export function sparkline(label: string, values: readonly number[], low = 0, high = 1): string {
+/** A curve from 0 to 1, of the height of a line of text. */
+export function sparkline(label: string, values: readonly number[]): string {
   const [width, height] = [96, 24];
   const x = (i: number): number => 2 + (values.length < 2 ? 0 : (i / (values.length - 1)) * (width - 4));
-  const y = (value: number): number =>
-    height - 3 - ((Math.min(high, Math.max(low, value)) - low) / (high - low)) * (height - 6);
+  const y = (value: number): number => height - 3 - Math.min(1, Math.max(0, value)) * (height - 6);
   const points = values.map((value, i) => `${n(x(i))},${n(y(value))}`).join(' ');
   return `<svg class="spark" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${escapeXml(label)}"><polyline points="${points}" class="line-0"/></svg>`;
 }

@@ -26,10 +26,10 @@ export interface LanesOptions {
   width?: number;
   /** Unique on its page: names the hatching. */
   id?: string;
-  /** Rows that a lane has at most; what overlaps more is drawn over the others. */
-  mostRows?: number;
 }
 
+/** Of a lane; what overlaps more is drawn over the others. */
+const MOST_ROWS = 12;
 const LABELS = 110;
 const ROW = 18;
 const GAP = 10;
@@ -39,13 +39,13 @@ const LEAST = 2;
 
 /** Bars over time, a lane for each kind of work; what overlaps within a lane goes below. */
 export function lanes(all: readonly Lane[], options: LanesOptions): string {
-  const { title, from, to, width = 960, id = 'lanes', mostRows = 12 } = options;
+  const { title, from, to, width = 960, id = 'lanes' } = options;
   const span = Math.max(1, to - from);
   const plot = width - LABELS - 16;
   const x = (moment: number): number => LABELS + (Math.min(Math.max(moment - from, 0), span) / span) * plot;
   const placed = all.map(({ label, bars }) => ({
     label,
-    rows: inRows(bars, (LEAST / plot) * span, mostRows),
+    rows: inRows(bars, (LEAST / plot) * span),
   }));
   const parts: string[] = [];
   let y = 8;
@@ -83,13 +83,13 @@ function drawn({ look, title }: LaneBar, x: number, width: number, y: number, id
 }
 
 /** Each bar in the first row in which it meets none; `least` milliseconds are what one takes at least. */
-function inRows(bars: readonly LaneBar[], least: number, most: number): LaneBar[][] {
+function inRows(bars: readonly LaneBar[], least: number): LaneBar[][] {
   const rows: { end: number; bars: LaneBar[] }[] = [];
   for (const bar of bars.toSorted((a, b) => a.from - b.from)) {
     // What is waited for follows at once, in the same row.
     const end = bar.look === 'waited' ? bar.to : Math.max(bar.to, bar.from + least);
     let row = rows.find((other) => other.end <= bar.from);
-    if (!row && rows.length < most) rows.push((row = { end, bars: [] }));
+    if (!row && rows.length < MOST_ROWS) rows.push((row = { end, bars: [] }));
     row ??= rows.at(-1)!;
     row.end = Math.max(row.end, end);
     row.bars.push(bar);

@@ -6,13 +6,13 @@ const OURS = path.resolve(import.meta.dirname, '../..');
 const FOLDERS = 'core spec store workflows activities workers engine environments infra cli'.split(' ');
 
 /** ` (environment.ts:31:12)`: the innermost line of an error's stack in the project's own code; empty where there is none. */
-export function sourcePlaceOf(error: unknown, folder = process.cwd()): string {
+export function sourcePlaceOf(error: unknown): string {
   for (const line of stackOf(error).split('\n')) {
     const [, where, at] = /^\s+at (?:.* \()?(?:async )?(.+?)((?::\d+){2})\)?$/.exec(line) ?? [];
     if (where === undefined) continue;
     const file = where.startsWith('file:') ? fileURLToPath(where) : where;
     if (!path.isAbsolute(file) || isForeign(file)) continue;
-    return ` (${path.relative(folder, file.replace(/\?.*$/, ''))}${at})`;
+    return ` (${path.relative(process.cwd(), file.replace(/\?.*$/, ''))}${at})`;
   }
   return '';
 }

@@ -16,8 +16,6 @@ export interface ServerCommand {
   logFile: string;
   /** One attempt to see whether it serves: resolves when it does, rejects when it does not yet. */
   probe: (signal: AbortSignal) => Promise<void>;
-  /** Milliseconds; 60 s unless given. */
-  readyWithin?: number;
 }
 
 export interface ServerExit {
@@ -36,18 +34,19 @@ export interface ServerProcess {
 }
 
 const WATCHDOG = path.join(import.meta.dirname, 'watchdog.mjs');
+const READY_MS = 60_000;
 const STOP_GRACE_MS = 8000;
 const PROBE_EVERY_MS = 25;
 
 /** The last lines of a log, to be shown with an error. */
-export async function logTail(file: string, lines = 20): Promise<string> {
+export async function logTail(file: string): Promise<string> {
   if (!existsSync(file)) return '(no log)';
   const handle = await open(file);
   try {
     const { size } = await handle.stat();
     const buffer = Buffer.alloc(Math.min(size, 16_384));
     await handle.read(buffer, 0, buffer.length, size - buffer.length);
-    return buffer.toString('utf8').trimEnd().split('\n').slice(-lines).join('\n') || '(empty log)';
+    return buffer.toString('utf8').trimEnd().split('\n').slice(-20).join('\n') || '(empty log)';
   } finally {
     await handle.close();
   }
@@ -118,8 +117,7 @@ async function launch(server: ServerCommand): Promise<{ pid: number; exited: Pro
 }
 
 async function untilReady(server: ServerCommand, exited: Promise<ServerExit>): Promise<void> {
-  const within = server.readyWithin ?? 60_000;
-  const deadline = AbortSignal.timeout(within);
+  const deadline = AbortSignal.timeout(READY_MS);
   let ended: ServerExit | undefined;
   const watch = exited.then((exit) => (ended = exit));
   for (let last: unknown; ;) {
@@ -133,7 +131,7 @@ async function untilReady(server: ServerCommand, exited: Promise<ServerExit>): P
     if (ended !== undefined || deadline.aborted) {
       const what = ended
         ? `ended while starting (${ended.signal ?? `exit code ${ended.code}`})`
-        : `did not answer within ${within / 1000} s (${messageOf(last)})`;
+        : `did not answer within ${READY_MS / 1000} s (${messageOf(last)})`;
       throw new GradusError(
         'infra',
         'server-start',

@@ -25,10 +25,10 @@ const NAMES = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'googl
  * The Chromium that `GRADUS_BROWSER` names, that `npm run setup:browser` has fetched, or that the system has; else what
  * to do about it.
  */
-export function findChromium(env: NodeJS.ProcessEnv = process.env): Chromium | { missing: string } {
+export function findChromium(): Chromium | { missing: string } {
   // Without them there is no text to lay out.
   const fonts = existsSync('/etc/fonts') ? [{ at: '/etc/fonts', from: '/etc/fonts' }] : [];
-  const named = env['GRADUS_BROWSER'];
+  const named = process.env['GRADUS_BROWSER'];
   if (named) {
     if (!isExecutable(named)) return { missing: `GRADUS_BROWSER names ${named}, which cannot be run` };
     const file = realpathSync(named);
@@ -40,7 +40,7 @@ export function findChromium(env: NodeJS.ProcessEnv = process.env): Chromium | {
       mounts: [...fonts, { at: AT, from: folder }],
     };
   }
-  const cached = cacheEntry(cacheRoot(env), CACHED_CHROMIUM);
+  const cached = cacheEntry(cacheRoot(), CACHED_CHROMIUM);
   const inCache = 'usr/lib/chromium/chromium-headless-shell';
   if (isExecutable(path.join(cached, inCache))) {
     return {

@@ -14,11 +14,8 @@ const PACKAGE = 'chromium-headless-shell';
  * and checks by the system's own sources, unpacked into the cache (300 MB). The system itself is not touched.
  * Throws GradusError('infra', 'browser-missing') where there is no apt, or it cannot download.
  */
-export async function ensureChromium(
-  say: (text: string) => void,
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<string> {
-  const folder = cacheEntry(cacheRoot(env), CACHED_CHROMIUM);
+export async function ensureChromium(say: (text: string) => void): Promise<string> {
+  const folder = cacheEntry(cacheRoot(), CACHED_CHROMIUM);
   await mkdir(path.dirname(folder), { recursive: true });
   const waiting = (pid: number): void => say(`waiting for process ${pid}, which is making ${folder}`);
   return withLock(`${folder}.lock`, waiting, async () => {

@@ -14,17 +14,14 @@ export const CACHED_BUBBLEWRAP = { name: 'bubblewrap', version: 'debian' } as co
  * the cache. Its libraries (libc, libcap, libselinux) are of every such system.
  * Throws GradusError('infra', 'bubblewrap-missing') where there is no apt, or it cannot download.
  */
-export async function ensureBubblewrap(
-  say: (text: string) => void,
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<string> {
-  const folder = cacheEntry(cacheRoot(env), CACHED_BUBBLEWRAP);
+export async function ensureBubblewrap(say: (text: string) => void): Promise<string> {
+  const folder = cacheEntry(cacheRoot(), CACHED_BUBBLEWRAP);
   const bwrap = path.join(folder, 'bwrap');
   await mkdir(path.dirname(folder), { recursive: true });
   const waiting = (pid: number): void => say(`waiting for process ${pid}, which is making ${folder}`);
   return withLock(`${folder}.lock`, waiting, async () => {
     if (await isExecutable(bwrap)) return bwrap;
-    const [apt, dpkg] = [await findOnPath('apt-get', env), await findOnPath('dpkg-deb', env)];
+    const [apt, dpkg] = [await findOnPath('apt-get'), await findOnPath('dpkg-deb')];
     if (apt === undefined || dpkg === undefined) {
       throw new GradusError(
         'infra',

@@ -13,18 +13,16 @@ const cachedRunsc = (): string =>
   path.join(cacheEntry(cacheRoot(), { name: 'runsc', version: RUNSC_VERSION }), 'runsc');
 
 /** gVisor where it has run a command here, or why there is none. Nothing is built here: that takes minutes. */
-export async function findGVisor(
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<{ sandbox: Sandbox } | { missing: string }> {
+export async function findGVisor(): Promise<{ sandbox: Sandbox } | { missing: string }> {
   if (process.platform !== 'linux') return { missing: 'gVisor needs Linux' };
-  const runsc = executable([env['GRADUS_RUNSC'], ...onPath('runsc', env), cachedRunsc()]);
+  const runsc = executable([process.env['GRADUS_RUNSC'], ...onPath('runsc', process.env), cachedRunsc()]);
   if (runsc === undefined) {
     return {
       missing: `there is no runsc on PATH: install gVisor, or "${commandLine('setup sandbox --gvisor')}" builds it with Go`,
     };
   }
   if (executable([PRLIMIT]) === undefined) return { missing: `gVisor needs ${PRLIMIT}: install util-linux` };
-  const user = findSetpriv(env);
+  const user = findSetpriv(process.env);
   if ('missing' in user) return user;
   const sandbox = new GVisor({ runsc, ...user, host: hostFolders() });
   const wrong = await probe(sandbox);
