@@ -11,7 +11,7 @@ import { figuresOf, sampledToLearn } from '../../core/training/figures.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import { rolloutsOfRun, rolloutsPrefix } from '../../store/keys.ts';
-import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import type { StoredStep } from '../../store/training/step-facts.ts';
 import { findTrajectories } from '../../store/rollout/trajectories.ts';
 import { unlessDamaged } from '../../store/objects/unless-damaged.ts';
@@ -62,12 +62,11 @@ export async function compareRuns(
   store: ObjectStore,
   runs: readonly string[],
   along: Along,
-  options: CallOptions = {},
 ): Promise<Comparison> {
   assertRuns(runs);
   const damaged: string[] = [];
-  const specs = await Promise.all(runs.map((run) => specOfRun(store, run, { ...options, damaged })));
-  const read = await Promise.all(runs.map((run) => stepsOf(store, run, options)));
+  const specs = await Promise.all(runs.map((run) => specOfRun(store, run, { damaged })));
+  const read = await Promise.all(runs.map((run) => stepsOf(store, run)));
   const placed = read.map(({ steps }) => placesAlong(steps));
   return {
     runs: runs.map((run, r) => {
@@ -177,15 +176,11 @@ export interface CommonTasks {
  * Where all of the runs were asked something, the last evaluation first: the report on the test split, then held-out
  * evaluations from the last one on, then steps.
  */
-export async function askedOfAll(
-  store: ObjectStore,
-  runs: readonly string[],
-  options: CallOptions = {},
-): Promise<ComparisonRequest[]> {
-  const asked = await Promise.all(runs.map((run) => stagesOf(store, run, options)));
+export async function askedOfAll(store: ObjectStore, runs: readonly string[]): Promise<ComparisonRequest[]> {
+  const asked = await Promise.all(runs.map((run) => stagesOf(store, run)));
   const common = asked[0]!.filter((name) => asked.every((names) => names.includes(name)));
   const places = await inParallel(common, async (stage) => {
-    const steps = await Promise.all(runs.map((run) => stepsIn(store, run, stage, options)));
+    const steps = await Promise.all(runs.map((run) => stepsIn(store, run, stage)));
     return steps[0]!
       .filter((step) => steps.every((all) => all.includes(step)))
       .map((step) => ({ stage, step }));
@@ -195,20 +190,15 @@ export async function askedOfAll(
   return places.flat().toSorted((a, b) => rank(a) - rank(b) || b.step - a.step);
 }
 
-async function stagesOf(store: ObjectStore, run: string, options: CallOptions): Promise<string[]> {
+async function stagesOf(store: ObjectStore, run: string): Promise<string[]> {
   const above = rolloutsOfRun(run);
-  const { folders } = await store.listFolder(above, options);
+  const { folders } = await store.listFolder(above);
   return folders.map((folder) => folder.slice(above.length, -1));
 }
 
-async function stepsIn(
-  store: ObjectStore,
-  run: string,
-  stage: string,
-  options: CallOptions,
-): Promise<number[]> {
+async function stepsIn(store: ObjectStore, run: string, stage: string): Promise<number[]> {
   const above = rolloutsPrefix(run, stage);
-  const { folders } = await store.listFolder(above, options);
+  const { folders } = await store.listFolder(above);
   return folders.map((folder) => Number(folder.slice(above.length, -1)));
 }
 
@@ -217,12 +207,9 @@ export async function commonTasks(
   store: ObjectStore,
   runs: readonly string[],
   at: ComparisonRequest,
-  options: CallOptions = {},
 ): Promise<CommonTasks> {
   const unreadable: string[] = [];
-  const found = await Promise.all(
-    runs.map((run) => tasksAt(store, run, at, { ...options, damaged: unreadable })),
-  );
+  const found = await Promise.all(runs.map((run) => tasksAt(store, run, at, unreadable)));
   const tasks = [...found[0]!].flatMap(([name, { ref, prompt }]): CommonTask[] =>
     found.every((of) => of.has(name)) ? [{ ref, prompt, of: found.map((of) => of.get(name)!.episodes) }] : [],
   );
@@ -255,11 +242,11 @@ async function tasksAt(
   store: ObjectStore,
   run: string,
   { stage, step }: ComparisonRequest,
-  { damaged, ...options }: CallOptions & { damaged: string[] },
+  damaged: string[],
 ): Promise<Map<string, Omit<CommonTask, 'of'> & { episodes: CommonEpisode[] }>> {
-  const reward = (await specOfRun(store, run, { ...options, damaged }))?.reward;
+  const reward = (await specOfRun(store, run, { damaged }))?.reward;
   const folder = `${rolloutsPrefix(run, stage)}${String(step).padStart(6, '0')}/`;
-  const { keys } = await store.listFolder(folder, options);
+  const { keys } = await store.listFolder(folder);
   const numbered = keys.toSorted().flatMap((key) => {
     const [, number, judged] = /\/group-(\d+)(\.judged)?\.json$/.exec(key) ?? [];
     return number === undefined ? [] : [{ key, group: Number(number), judged: judged !== undefined }];
@@ -270,7 +257,7 @@ async function tasksAt(
   const tasks = new Map<string, Omit<CommonTask, 'of'> & { episodes: CommonEpisode[] }>();
   // One at a time: a group may be large.
   for (const { key, group } of counting) {
-    const found = await unlessDamaged(damaged, () => findTrajectories(store, key, options));
+    const found = await unlessDamaged(damaged, () => findTrajectories(store, key));
     if (found !== null) add(found, group);
   }
   return tasks;

@@ -6,7 +6,7 @@ import { loadBatch } from '../../store/training/batches.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import { batchKey, checkpointsPrefix, rolloutsPrefix, stepFactsKey, stepsPrefix } from '../../store/keys.ts';
-import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import type { StoredStep } from '../../store/training/step-facts.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { unlessDamaged } from '../../store/objects/unless-damaged.ts';
@@ -87,8 +87,6 @@ export interface RunDivergence {
   clocks: boolean;
 }
 
-type LookOptions = CallOptions & { damaged: string[] };
-
 /** Steps that are looked into where facts differ and the weights after them do not. */
 export const MOST_LOOKS = 64;
 /** Groups of which it is asked at once whether they are the same. */
@@ -102,12 +100,12 @@ const ASKED_AT_ONCE = 256;
 export async function divergenceOf(
   store: ObjectStore,
   runs: Pair<string>,
-  { episodes = false, ...options }: CallOptions & { episodes?: boolean } = {},
+  { episodes = false }: { episodes?: boolean } = {},
 ): Promise<RunDivergence> {
   const damaged: string[] = [];
-  const specs = await both(runs, (run) => specOfRun(store, run, { ...options, damaged }));
+  const specs = await both(runs, (run) => specOfRun(store, run, { damaged }));
   const spec = damaged.length === 0 ? specDifferences(specs) : null;
-  const [ones, others] = await both(runs, (run) => stepsOf(store, run, options));
+  const [ones, others] = await both(runs, (run) => stepsOf(store, run));
   const broken = brokenIn([ones, others], runs);
   damaged.push(...[...ones.unreadable, ...others.unreadable].map(({ message }) => message));
   const [one, other] = [ones, others].map(({ steps }, i) =>
@@ -118,7 +116,7 @@ export async function divergenceOf(
   let clocks = false;
   let looks = 0;
   let unlooked = 0;
-  let parting = await beginning(store, runs, options);
+  let parting = await beginning(store, runs);
   for (let i = 0; i < common && parting === null; i++) {
     const [a, b] = [one[i]!, other[i]!];
     const at = placeOf(a);
@@ -139,7 +137,7 @@ export async function divergenceOf(
     parting = await lookInto(store, runs, at, {
       weights,
       rolledOut: a.rollout !== null || b.rollout !== null,
-      options: { ...options, damaged },
+      damaged,
     });
     if (parting !== null && a.environment !== b.environment)
       parting.environments = [a.environment, b.environment];
@@ -209,14 +207,10 @@ function timeless(step: StepFacts) {
 }
 
 /** The weights of checkpoint 0, where both have one. */
-async function beginning(
-  store: ObjectStore,
-  runs: Pair<string>,
-  options: CallOptions,
-): Promise<Parting | null> {
+async function beginning(store: ObjectStore, runs: Pair<string>): Promise<Parting | null> {
   const [a, b] = await both(runs, async (run) => {
     const prefix = checkpointsPrefix(run);
-    const { folders } = await store.listFolder(prefix, options);
+    const { folders } = await store.listFolder(prefix);
     return folders.map((folder) => folder.slice(prefix.length)).find((name) => name.startsWith('000000-'));
   });
   return a === undefined || b === undefined || a === b ? null : { ...NOTHING_ELSE, at: null, what: 'begin' };
@@ -226,17 +220,17 @@ async function lookInto(
   store: ObjectStore,
   runs: Pair<string>,
   at: StepOfRun,
-  { weights, rolledOut, options }: { weights: boolean; rolledOut: boolean; options: LookOptions },
+  { weights, rolledOut, damaged }: { weights: boolean; rolledOut: boolean; damaged: string[] },
 ): Promise<Parting | null> {
   const groupsOf = (stage: string, isEvaluation: boolean) =>
-    groupsApart(store, runs, { ...at, stage, isEvaluation }, options);
+    groupsApart(store, runs, { ...at, stage, isEvaluation }, damaged);
   // A supervised stage learns from demonstrations, and what lies under its name is what it was measured by.
   const { apart, ...found } = rolledOut ? await groupsOf(at.stage, false) : NO_GROUPS;
   if (apart !== null) return { ...NOTHING_ELSE, at, what: apart, ...found };
-  const [one, other] = await both(runs, (run) => store.head(batchKey(run, at.stage, at.stageStep), options));
+  const [one, other] = await both(runs, (run) => store.head(batchKey(run, at.stage, at.stageStep)));
   if (one?.sha256 !== other?.sha256) {
     const [a, b] = await both<typeof one, TrainBatch | null>([one, other], async (ref) =>
-      ref === undefined ? null : unlessDamaged(options.damaged, () => loadBatch(store, ref, options)),
+      ref === undefined ? null : unlessDamaged(damaged, () => loadBatch(store, ref)),
     );
     const unknown = (one && !a) || (other && !b) ? 'it cannot be read' : null;
     const what = rolledOut ? 'batch' : 'demonstrations';
@@ -261,11 +255,11 @@ async function groupsApart(
   store: ObjectStore,
   runs: Pair<string>,
   { stage, stageStep, isEvaluation }: StepOfRun & { isEvaluation: boolean },
-  options: LookOptions,
+  damaged: string[],
 ): Promise<Found> {
   const [one, other] = await both(runs, async (run) => {
     const folder = `${rolloutsPrefix(run, stage)}${String(stageStep).padStart(6, '0')}/`;
-    const { keys } = await store.listFolder(folder, options);
+    const { keys } = await store.listFolder(folder);
     // What later steps made of it is theirs.
     const own = keys.filter((key) => !/\.late-[^/]+\.json$/.test(key));
     return new Map(own.map((key) => [key.slice(folder.length).replace(/\.json$/, ''), key]));
@@ -275,9 +269,7 @@ async function groupsApart(
   let judged: Pick<Found, 'apart' | 'group' | 'episode'> | null = null;
   const names = [...new Set([...one.keys(), ...other.keys()])].toSorted();
   const asked = async (name: string): Promise<Pair<BlobRef | undefined>> =>
-    both([one.get(name), other.get(name)], async (key) =>
-      key === undefined ? undefined : store.head(key, options),
-    );
+    both([one.get(name), other.get(name)], async (key) => (key === undefined ? undefined : store.head(key)));
   let known: Pair<BlobRef | undefined>[] = [];
   for (const [i, name] of names.entries()) {
     if (i % ASKED_AT_ONCE === 0) known = await inParallel(names.slice(i, i + ASKED_AT_ONCE), asked);
@@ -290,8 +282,8 @@ async function groupsApart(
     }
     counts.groups++;
     if (refs[0].sha256 === refs[1].sha256) continue;
-    const groups = await unlessDamaged(options.damaged, () =>
-      both([refs[0]!, refs[1]!], (ref) => loadTrajectories(store, ref, options)),
+    const groups = await unlessDamaged(damaged, () =>
+      both([refs[0]!, refs[1]!], (ref) => loadTrajectories(store, ref)),
     );
     if (groups === null) continue;
     const { weights, task, episodes, clocksOnly } = groupDifference(...groups);

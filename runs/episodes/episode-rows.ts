@@ -48,7 +48,7 @@ export async function* episodesOf(
   reward: RewardSpec,
   options: RowOptions = {},
 ): AsyncGenerator<EpisodeRow[]> {
-  for (const step of await stepFolders(store, run, options)) {
+  for (const step of await stepFolders(store, run)) {
     yield await rowsOfStep(store, run, step, reward, options);
   }
 }

@@ -1,6 +1,6 @@
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import { rolloutsPrefix } from '../../store/keys.ts';
-import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { findTrajectories } from '../../store/rollout/trajectories.ts';
 import type { Place } from './place.ts';
 import { groupsIn } from './stored-groups.ts';
@@ -17,10 +17,9 @@ export const stepFolder = (run: string, stage: string, step: number): StepFolder
 export async function readGroupAt(
   store: ObjectStore,
   { run, stage, step, group }: Omit<Place, 'episode'>,
-  options: CallOptions = {},
 ): Promise<{ group: RolloutGroup; last: number } | null> {
-  const groups = await groupsIn(store, stepFolder(run, stage, step).folder, options);
+  const groups = await groupsIn(store, stepFolder(run, stage, step).folder);
   const found = groups.find((one) => one.group === group);
-  const trajectories = found && (await findTrajectories(store, found.key, options));
+  const trajectories = found && (await findTrajectories(store, found.key));
   return trajectories ? { group: trajectories, last: groups.at(-1)!.group } : null;
 }

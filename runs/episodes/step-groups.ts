@@ -4,7 +4,7 @@ import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import type { RlStageSpec } from '../../core/schema/stages/rl.ts';
 import { rolloutsOfRun, rolloutsPrefix } from '../../store/keys.ts';
 import { inParallel } from '../../store/in-parallel.ts';
-import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 
 interface StepGroups {
@@ -23,10 +23,9 @@ export async function groupsOfStep(
   { run, verification, reward }: CurriculumSpec,
   stage: RlStageSpec,
   step: number,
-  options: CallOptions = {},
 ): Promise<StepGroups> {
   const folder = `${rolloutsPrefix(run, stage.name)}${String(step).padStart(6, '0')}/`;
-  const { keys } = await store.listFolder(folder, options);
+  const { keys } = await store.listFolder(folder);
   const judged = new Set(keys.filter((key) => key.endsWith('.judged.json')));
   const own = keys
     .toSorted()
@@ -51,7 +50,7 @@ export async function groupsOfStep(
 
   /** Groups of earlier steps under the name that this one gave them. */
   async function lateKeys(): Promise<string[]> {
-    const all = await store.list(rolloutsOfRun(run), options);
+    const all = await store.list(rolloutsOfRun(run));
     return all.flatMap(({ key }) => (key.endsWith(`.late-${stage.name}-${step}.json`) ? [key] : []));
   }
 
@@ -73,8 +72,8 @@ export async function groupsOfStep(
 
   async function read(some: readonly string[]): Promise<RolloutGroup[]> {
     const groups = await inParallel(some, async (key) => {
-      const ref = await store.head(key, options);
-      return ref === undefined ? [] : [await loadTrajectories(store, ref, options)];
+      const ref = await store.head(key);
+      return ref === undefined ? [] : [await loadTrajectories(store, ref)];
     });
     return groups.flat();
   }

@@ -19,22 +19,18 @@ export interface CountedGroup {
 }
 
 /** Of a run, in the order of their names. */
-export async function stepFolders(
-  store: ObjectStore,
-  run: string,
-  options: CallOptions = {},
-): Promise<StepFolder[]> {
+export async function stepFolders(store: ObjectStore, run: string): Promise<StepFolder[]> {
   const above = rolloutsOfRun(run);
-  const stages = await foldersIn(store, above, options);
-  const steps = await Promise.all(stages.map((stage) => foldersIn(store, stage, options)));
+  const stages = await foldersIn(store, above);
+  const steps = await Promise.all(stages.map((stage) => foldersIn(store, stage)));
   return steps.flat().map((folder) => {
     const [stage, number] = folder.slice(above.length, -1).split('/') as [string, string];
     return { stage, step: Number(number), folder };
   });
 }
 
-const foldersIn = async (store: ObjectStore, folder: string, options: CallOptions): Promise<string[]> =>
-  (await store.listFolder(folder, options)).folders.toSorted();
+const foldersIn = async (store: ObjectStore, folder: string): Promise<string[]> =>
+  (await store.listFolder(folder)).folders.toSorted();
 
 /** The groups of a step by number. Where a ladder has judged a group, what it said at that step counts. */
 export async function groupsIn(

@@ -4,7 +4,7 @@ import { isRewarded } from '../../core/episode/outcome.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
 import { loadBatch } from '../../store/training/batches.ts';
 import { batchKey } from '../../store/keys.ts';
-import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 
 /** What the learner was given of an episode, token by token, from its first token behind the prompt. */
 export interface TokenAdvantages {
@@ -22,7 +22,6 @@ export async function tokenAdvantages(
   { run, stage, step }: { run: string; stage: string; step: number },
   { tasks, episodes }: Pick<RolloutGroup, 'tasks' | 'episodes'>,
   index: number,
-  options: CallOptions = {},
 ): Promise<TokenAdvantages | null> {
   const episode = episodes[index]!;
   if (!isTrained(episode)) return null;
@@ -31,9 +30,9 @@ export async function tokenAdvantages(
   const alike = episodes
     .slice(0, index)
     .filter((other) => other.task === task && isTrained(other) && isDeepStrictEqual(other.tokens, tokens));
-  const ref = await store.head(batchKey(run, stage, step), options);
+  const ref = await store.head(batchKey(run, stage, step));
   if (!ref) return null;
-  const batch = await loadBatch(store, ref, options);
+  const batch = await loadBatch(store, ref);
   const start = startsOf(batch, [...learntBehind, ...tokens])[alike.length] ?? null;
   if (start === null) return null;
   const [from, to] = [start + learntBehind.length, start + learntBehind.length + tokens.length];

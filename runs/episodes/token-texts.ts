@@ -2,7 +2,7 @@ import type { CheckpointRef } from '../../core/refs.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { loadModelFiles, textOf } from '../../store/training/checkpoints.ts';
 import { findCheckpoints } from '../../store/training/find-checkpoints.ts';
-import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 
 /** Says what tokens are. */
 export interface TokenTexts {
@@ -26,12 +26,12 @@ export class TokenizersOfRuns {
   }
 
   /** null where no checkpoint is left. Throws what the store throws, and what a damaged tokenizer does. */
-  async of(run: string, options: CallOptions = {}): Promise<TokenTexts | null> {
-    const { checkpoints } = await findCheckpoints(this.store, run, options);
+  async of(run: string): Promise<TokenTexts | null> {
+    const { checkpoints } = await findCheckpoints(this.store, run);
     const newest = checkpoints.at(-1);
     if (!newest) return null;
     const digest = newest.manifest.files['tokenizer.json'].sha256;
-    const found = this.known.get(digest) ?? this.open(newest.ref, options);
+    const found = this.known.get(digest) ?? this.open(newest.ref);
     this.known.delete(digest);
     this.known.set(digest, found);
     for (const oldest of this.known.keys()) {
@@ -46,10 +46,8 @@ export class TokenizersOfRuns {
     }
   }
 
-  private async open(ref: CheckpointRef, options: CallOptions): Promise<TokenTexts> {
-    const tokenizer = Tokenizer.fromJson(
-      textOf(await loadModelFiles(this.store, ref, options), 'tokenizer.json'),
-    );
+  private async open(ref: CheckpointRef): Promise<TokenTexts> {
+    const tokenizer = Tokenizer.fromJson(textOf(await loadModelFiles(this.store, ref), 'tokenizer.json'));
     return { textsOf: (ids) => textsOf(tokenizer, ids) };
   }
 }

@@ -113,15 +113,15 @@ export class EpisodeIndex {
   static async open(
     store: ObjectStore,
     run: string,
-    { cache = new FactCache(), ...options }: CallOptions & { cache?: FactCache } = {},
+    { cache = new FactCache() }: { cache?: FactCache } = {},
   ): Promise<EpisodeIndex> {
     // What is closed is known before what is there is listed: so everything of a closed step is in its list.
-    const places = await stepPlaces(store, run, options);
+    const places = await stepPlaces(store, run);
     const damaged: string[] = [];
     const [identity, claim, folders] = await Promise.all([
-      runIdentity(store, run, options),
-      unlessDamaged(damaged, () => store.find(runKey(run), runClaims, options)),
-      stepFolders(store, run, options),
+      runIdentity(store, run),
+      unlessDamaged(damaged, () => store.find(runKey(run), runClaims)),
+      stepFolders(store, run),
     ]);
     const reward = claim?.spec?.reward ?? NO_REWARD;
     const isClosed = closedAmong(places.map(({ key }) => key));

@@ -6,7 +6,7 @@ import { assertRun } from '../../store/run/find-run.ts';
 import { DIGEST_FORM } from '../../store/digest.ts';
 import { abstentionKey, archiveKey, asksKey, asksPrefix, heardKey, verdictKey } from '../../store/keys.ts';
 import { verdicts, wishes } from '../../store/ladder/ladder-codecs.ts';
-import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { offeredName } from './ledger-book.ts';
 import type { LedgerBook, PlacedEntry } from './ledger-book.ts';
 
@@ -67,9 +67,8 @@ export async function candidateLife(
   book: LedgerBook,
   run: string,
   { verifier, digest }: { verifier: string; digest: string },
-  options: CallOptions = {},
 ): Promise<CandidateLife> {
-  await assertRun(store, run, options);
+  await assertRun(store, run);
   const missing = (): GradusError =>
     new GradusError(
       'store',
@@ -79,18 +78,14 @@ export async function candidateLife(
   if (!DIGEST_FORM.test(digest)) throw missing();
   const isOf = (entry: LedgerEntry): boolean =>
     'digest' in entry && entry.digest === digest && entry.verifier === verifier;
-  const own = await book.find([digest], isOf, options);
+  const own = await book.find([digest], isOf);
   if (own.entries.length === 0) throw missing();
   const candidates = [
     ...new Set(own.entries.flatMap(({ entry }) => (entry.kind === 'decision' ? [entry.candidate] : []))),
   ];
   const shown = candidates.slice(-MOST_PROPOSALS);
   const theirs = new Set(shown);
-  const decided = await book.find(
-    shown,
-    (entry) => entry.kind === 'decision' && theirs.has(entry.candidate),
-    options,
-  );
+  const decided = await book.find(shown, (entry) => entry.kind === 'decision' && theirs.has(entry.candidate));
   const asked = new Map([[`${verifier}/${digest}`, { verifier, digest }]]);
   for (const { entry } of decided.entries) {
     if (entry.kind !== 'decision' || !DIGEST_FORM.test(entry.digest)) continue;
@@ -108,11 +103,10 @@ export async function candidateLife(
       if (entry.kind === 'offered') return steps.has(`${entry.stage}/${entry.fromStep}`);
       return entry.kind !== 'decision' && asked.has(`${entry.verifier}/${entry.digest}`);
     },
-    options,
   );
   // In the order of the pages; within one, decisions come after the verdicts that they rest on.
   const events = merged(came.entries, decided.entries);
-  const about = { store, run, events, options };
+  const about = { store, run, events };
   const subjects = await Promise.all([...asked.values()].map((one) => subjectOf(about, one)));
   return {
     run,
@@ -128,11 +122,10 @@ interface About {
   store: ObjectStore;
   run: string;
   events: readonly PlacedEntry[];
-  options: CallOptions;
 }
 
 async function subjectOf(
-  { store, run, events, options }: About,
+  { store, run, events }: About,
   { verifier, digest }: { verifier: string; digest: string },
 ): Promise<SubjectView> {
   const of = events.filter(
@@ -140,9 +133,9 @@ async function subjectOf(
   );
   const verdict = of.findLast(({ entry }) => entry.kind === 'verdict')?.entry as
     Extract<LedgerEntry, { kind: 'verdict' }> | undefined;
-  const ask = await askOf(store, run, of, { verifier, digest }, options);
+  const ask = await askOf(store, run, of, { verifier, digest });
   const version = verdict?.version ?? ask?.request.version ?? null;
-  const find = (key: string): Promise<TierAnswer | null> => store.find(key, verdicts, options);
+  const find = (key: string): Promise<TierAnswer | null> => store.find(key, verdicts);
   const answer =
     version === null
       ? null
@@ -167,7 +160,6 @@ async function askOf(
   run: string,
   of: readonly PlacedEntry[],
   { verifier, digest }: { verifier: string; digest: string },
-  options: CallOptions,
 ): Promise<VerdictRequest | null> {
   const among = (list: readonly WantedVerdict[] | null): VerdictRequest | null =>
     list?.find(({ ask }) => ask.request.digest === digest && ask.request.verifier === verifier)?.ask ?? null;
@@ -175,15 +167,15 @@ async function askOf(
     const isPlan = entry.kind === 'decision' && ['escalate', 'defer'].includes(entry.decision);
     if (!isPlan && entry.kind !== 'withdrawn') continue;
     for (const key of [asksKey(run, writer, sequence), archiveKey(run, writer, sequence)]) {
-      const found = among(await store.find(key, wishes, options));
+      const found = among(await store.find(key, wishes));
       if (found) return found;
     }
   }
   if (!of.some(({ writer }) => writer !== 'run')) return null;
   // An evaluation or a sweep asks for all that it wants at once, under names that its verdicts do not have.
-  const others = (await store.list(asksPrefix(run), options)).filter(({ key }) => !isOfLadder(run, key));
+  const others = (await store.list(asksPrefix(run))).filter(({ key }) => !isOfLadder(run, key));
   for (const { key } of others.slice(-MOST_PAGES_OF_ASKS)) {
-    const found = among(await store.find(key, wishes, options));
+    const found = among(await store.find(key, wishes));
     if (found) return found;
   }
   return null;

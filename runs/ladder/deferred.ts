@@ -5,7 +5,7 @@ import { GradusError } from '../../core/errors.ts';
 import { archivePrefix } from '../../store/keys.ts';
 import { wishes } from '../../store/ladder/ladder-codecs.ts';
 import { inParallel } from '../../store/in-parallel.ts';
-import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import type { LedgerBook } from './ledger-book.ts';
 
 /** What a budget had no room for, without its subject, which may be large. */
@@ -46,9 +46,9 @@ export class DeferredBook {
   async view(
     ledger: LedgerBook,
     calibrations: readonly Calibration[] | null,
-    { most = 50, ...options }: CallOptions & { most?: number } = {},
+    { most = 50 }: { most?: number } = {},
   ): Promise<DeferredView> {
-    await this.refresh(options);
+    await this.refresh();
     const open = new Map<string, Deferred>();
     const judged = new Set<string>();
     // A later page supersedes an earlier one.
@@ -70,14 +70,14 @@ export class DeferredBook {
     return { best: ordered.slice(0, most), count: ordered.length, judged: judged.size };
   }
 
-  private async refresh(options: CallOptions): Promise<void> {
-    const listed = await this.store.list(archivePrefix(this.run), options);
+  private async refresh(): Promise<void> {
+    const listed = await this.store.list(archivePrefix(this.run));
     const fresh = listed.filter(({ key }) => !this.pages.has(key));
     await inParallel(
       fresh,
       async ({ key }) => {
         try {
-          this.pages.set(key, ((await this.store.find(key, wishes, options)) ?? []).map(withoutSubject));
+          this.pages.set(key, ((await this.store.find(key, wishes)) ?? []).map(withoutSubject));
         } catch (error) {
           // One that is damaged hides no other.
           if (!(error instanceof GradusError) || error.retryable) throw error;

@@ -13,7 +13,7 @@ import { readChanges } from '../../store/run/changes.ts';
 import { calibrationPrefix } from '../../store/keys.ts';
 import { calibrationLists } from '../../store/ladder/ladder-codecs.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
-import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import type { LadderStatus } from '../../workflows/ladder/ladder-state.ts';
 import { unlessDamaged } from '../../store/objects/unless-damaged.ts';
 import { askLadder } from '../temporal/ask.ts';
@@ -99,14 +99,14 @@ export class LadderObserver {
    * null where the run has no ladder, and has asked no higher verifier either. Throws GradusError('store', 'no-run'), and
    * what the store throws when it is away.
    */
-  async look(run: string, options: CallOptions = {}): Promise<LadderView | null> {
+  async look(run: string): Promise<LadderView | null> {
     const { store } = this.sources;
     const damaged: string[] = [];
     const [spec, changes, book, calibrations, said] = await Promise.all([
-      specOfRun(store, run, { ...options, damaged }),
-      unlessDamaged(damaged, () => readChanges(store, run, options)),
-      this.ledgers.of(run, options),
-      unlessDamaged(damaged, () => lastCalibrations(store, run, options)),
+      specOfRun(store, run, { damaged }),
+      unlessDamaged(damaged, () => readChanges(store, run)),
+      this.ledgers.of(run),
+      unlessDamaged(damaged, () => lastCalibrations(store, run)),
       askLadder(this.sources.temporal, run, PATIENCE_MS),
     ]);
     const status = said && statusShape.safeParse(said).success ? said : null;
@@ -123,7 +123,7 @@ export class LadderObserver {
       budgetsFrom: status ? 'workflow' : 'ledger',
       waiting: status?.waiting ?? null,
       calibrations: calibrationsOf(verification, calibrations, summary.pairs),
-      deferred: await this.deferred(run, book, calibrations, options),
+      deferred: await this.deferred(run, book, calibrations),
       ledger: summary,
       unreadable: damaged,
     };
@@ -133,24 +133,19 @@ export class LadderObserver {
     run: string,
     book: LedgerBook,
     calibrations: readonly Calibration[] | null,
-    options: CallOptions,
   ): Promise<DeferredView> {
     const archive = this.archives.get(run) ?? new DeferredBook(this.sources.store, run);
     this.archives.delete(run);
     this.archives.set(run, archive);
     if (this.archives.size > MOST_BOOKS) this.archives.delete(this.archives.keys().next().value!);
-    return archive.view(book, calibrations, options);
+    return archive.view(book, calibrations);
   }
 }
 
 /** The newest that a run has kept; null where it has seen no pair. */
-async function lastCalibrations(
-  store: ObjectStore,
-  run: string,
-  options: CallOptions,
-): Promise<Calibration[] | null> {
-  const newest = (await store.list(calibrationPrefix(run), options)).at(-1);
-  return newest === undefined ? null : store.find(newest.key, calibrationLists, options);
+async function lastCalibrations(store: ObjectStore, run: string): Promise<Calibration[] | null> {
+  const newest = (await store.list(calibrationPrefix(run))).at(-1);
+  return newest === undefined ? null : store.find(newest.key, calibrationLists);
 }
 
 const nothing = (): TierBook => ({ totals: noTotals(), asked: 0, answered: 0 });

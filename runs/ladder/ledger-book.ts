@@ -5,7 +5,7 @@ import { GradusError } from '../../core/errors.ts';
 import { ledgerPrefix } from '../../store/keys.ts';
 import { ledgerPages } from '../../store/ladder/ladder-codecs.ts';
 import { inParallel } from '../../store/in-parallel.ts';
-import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { LADDER_WRITER } from '../overview/spend.ts';
 import { PairBook } from './pairs.ts';
 import type { Pair } from './pairs.ts';
@@ -99,8 +99,8 @@ export class LedgerBook {
   }
 
   /** Reads what was written since. Throws what the store throws when it is away. */
-  refresh(options: CallOptions = {}): Promise<void> {
-    this.reading ??= this.read(options).finally(() => (this.reading = undefined));
+  refresh(): Promise<void> {
+    this.reading ??= this.read().finally(() => (this.reading = undefined));
     return this.reading;
   }
 
@@ -138,7 +138,7 @@ export class LedgerBook {
   async find(
     names: readonly string[],
     wanted: (entry: LedgerEntry) => boolean,
-    { most = 200, ...options }: CallOptions & { most?: number } = {},
+    { most = 200 }: { most?: number } = {},
   ): Promise<{ entries: PlacedEntry[]; left: number }> {
     const numbers = names.map(nameNumber);
     const having = [...this.pages.values()]
@@ -147,7 +147,7 @@ export class LedgerBook {
     const read = await inParallel(
       having.slice(-most),
       async ({ key, writer, sequence }) =>
-        ((await this.store.find(key, ledgerPages, options)) ?? [])
+        ((await this.store.find(key, ledgerPages)) ?? [])
           .filter(wanted)
           .map((entry): PlacedEntry => ({ writer, sequence, entry })),
       8,
@@ -155,8 +155,8 @@ export class LedgerBook {
     return { entries: read.flat(), left: Math.max(0, having.length - most) };
   }
 
-  private async read(options: CallOptions): Promise<void> {
-    const listed = await this.store.list(ledgerPrefix(this.run), options);
+  private async read(): Promise<void> {
+    const listed = await this.store.list(ledgerPrefix(this.run));
     const fresh = listed
       .filter(({ key }) => !this.pages.has(key) && !this.unreadable.has(key))
       .map(({ key }) => ({ key, ...placeOf(key) }))
@@ -165,7 +165,7 @@ export class LedgerBook {
       const some = fresh.slice(at, at + PAGES_AT_ONCE);
       const read = await inParallel(some, async ({ key }) => {
         try {
-          return await this.store.find(key, ledgerPages, options);
+          return await this.store.find(key, ledgerPages);
         } catch (error) {
           // One that is damaged hides no other.
           if (!(error instanceof GradusError) || error.retryable) throw error;
@@ -228,7 +228,7 @@ export class Ledgers {
   }
 
   /** The book of a run with all that was written until a second ago. */
-  async of(run: string, options: CallOptions = {}): Promise<LedgerBook> {
+  async of(run: string): Promise<LedgerBook> {
     const known = this.books.get(run) ?? { book: new LedgerBook(this.store, run), at: -Infinity };
     this.books.delete(run);
     this.books.set(run, known);
@@ -237,7 +237,7 @@ export class Ledgers {
       this.books.delete(oldest);
     }
     if (performance.now() - known.at > FRESH_MS) {
-      await known.book.refresh(options);
+      await known.book.refresh();
       known.at = performance.now();
     }
     return known.book;

@@ -1,5 +1,5 @@
 import { runPrefix } from '../../store/keys.ts';
-import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 
 /** What lies below a prefix. */
 interface Usage {
@@ -23,12 +23,8 @@ const MOST_PARTS = 200;
 const RUNS = 'runs/';
 
 /** Counts what lies below a prefix that ends with `/`, or is empty for all of the bucket; it takes a request a thousand objects. */
-export async function usageBelow(
-  store: ObjectStore,
-  prefix: string,
-  options: CallOptions = {},
-): Promise<UsageReport> {
-  const parts = await store.fold(prefix, () => new Map<string, Usage>(), count, options);
+export async function usageBelow(store: ObjectStore, prefix: string): Promise<UsageReport> {
+  const parts = await store.fold(prefix, () => new Map<string, Usage>(), count);
   const sorted = [...parts.values()].toSorted((a, b) => b.bytes - a.bytes);
   const all: Usage = { prefix, objects: 0, bytes: 0 };
   for (const { objects, bytes } of sorted) {

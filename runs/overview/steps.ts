@@ -1,6 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
 import { inParallel } from '../../store/in-parallel.ts';
-import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { inOrderOfRun, readStep, stepPlaces } from '../../store/training/step-facts.ts';
 import type { StepKeys, StoredStep } from '../../store/training/step-facts.ts';
 import { FactCache } from '../find/fact-cache.ts';
@@ -29,12 +29,9 @@ type Known = Record<string, StoredStep>;
 export async function stepsOf(
   store: ObjectStore,
   run: string,
-  { cache = new FactCache(), ...options }: CallOptions & { cache?: FactCache } = {},
+  { cache = new FactCache() }: { cache?: FactCache } = {},
 ): Promise<StepsOfRun> {
-  const [identity, places] = await Promise.all([
-    runIdentity(store, run, options),
-    stepPlaces(store, run, options),
-  ]);
+  const [identity, places] = await Promise.all([runIdentity(store, run), stepPlaces(store, run)]);
   const of = ['steps', FORMAT, identity];
   const known = decode(await cache.read(of));
   const unreadable: StepsOfRun['unreadable'] = [];
@@ -43,7 +40,7 @@ export async function stepsOf(
   const missing = places.filter((place) => !isKnown(place));
   await inParallel(missing, async (place) => {
     try {
-      const step = await readStep(store, place, options);
+      const step = await readStep(store, place);
       if (step !== null) known[place.key] = step;
     } catch (error) {
       if (!(error instanceof GradusError) || error.retryable) throw error;

@@ -13,7 +13,7 @@ import { didYouMean } from '../../core/did-you-mean.ts';
 import { loadBatch } from '../../store/training/batches.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
 import { batchKey, scoresKey, stepFactsKey } from '../../store/keys.ts';
-import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { scoresCodec } from '../../store/training/scores.ts';
 import { readStep } from '../../store/training/step-facts.ts';
 import { groupsOfStep } from '../episodes/step-groups.ts';
@@ -65,9 +65,8 @@ export async function reweighStep(
   store: ObjectStore,
   { run, stage: name, step }: { run: string; stage: string; step: number },
   set: ReadonlyMap<string, string>,
-  options: CallOptions = {},
 ): Promise<ReweighedStep> {
-  const spec = await specOfRun(store, run, options);
+  const spec = await specOfRun(store, run);
   if (spec === null)
     throw new GradusError(
       'store',
@@ -77,21 +76,21 @@ export async function reweighStep(
   const stage = stageOf(spec, name);
   const { reward: to, changes, dominates } = changedReward(spec, set);
   const from = spec.reward;
-  const facts = await readStep(store, { key: stepFactsKey(run, name, step), answerKey: null }, options);
-  const { groups, greedy } = await groupsOfStep(store, spec, stage, step, options);
+  const facts = await readStep(store, { key: stepFactsKey(run, name, step), answerKey: null });
+  const { groups, greedy } = await groupsOfStep(store, spec, stage, step);
   if (groups.length === 0)
     throw new GradusError(
       'store',
       'no-step',
       `step ${step} of stage ${name} of ${run} has no episodes in this store`,
     );
-  const scores = (await store.find(scoresKey(run, name, step), scoresCodec, options)) ?? {};
+  const scores = (await store.find(scoresKey(run, name, step), scoresCodec)) ?? {};
   const { algorithm } = stage;
   const keepGroups = facts?.adjusted?.keepGroups ?? 1;
   const credited: ReweighableStep = { groups, greedy, scores, algorithm, keepGroups };
   const done = reweigh(credited, { from, to });
-  const batch = await store.head(batchKey(run, name, step), options);
-  const stored = batch === undefined ? null : await loadBatch(store, batch, options);
+  const batch = await store.head(batchKey(run, name, step));
+  const stored = batch === undefined ? null : await loadBatch(store, batch);
   return {
     run,
     stage: name,
