@@ -35,6 +35,13 @@ export const Num: FC<{ value: number | null | undefined }> = ({ value }) => (
   <>{value === null || value === undefined || !Number.isFinite(value) ? '–' : shortNumber(value)}</>
 );
 
+/** Such a number in a column of them. */
+export const NumberCell: FC<{ value: number | null | undefined }> = ({ value }) => (
+  <td class="number">
+    <Num value={value} />
+  </td>
+);
+
 const STEPS: [seconds: number, unit: string][] = [
   [86_400, 'd'],
   [3600, 'h'],

@@ -2,7 +2,7 @@ import type { FC } from 'hono/jsx';
 import { isRewarded } from '../../core/episode/outcome.ts';
 import type { Outcome } from '../../core/episode/outcome.ts';
 import { shortNumber } from '../../svg/charts.ts';
-import { Num } from './numbers.tsx';
+import { NumberCell } from './numbers.tsx';
 import { Text } from './text.tsx';
 import { Table, numeric } from './table.tsx';
 
@@ -53,9 +53,7 @@ export const Components: FC<{ outcome: Outcome | undefined; evidence?: boolean }
             {one.score === null ? 'abstained' : shortNumber(one.score)}
             {one.worth !== undefined && ` (worth ${shortNumber(one.worth)})`}
           </td>
-          <td class="number">
-            <Num value={one.contribution} />
-          </td>
+          <NumberCell value={one.contribution} />
           {evidence && (
             <td>
               {one.evidence === undefined ? '' : <Text value={one.evidence} max={1000} />}

@@ -5,7 +5,7 @@ import type { Job } from '../../../runs/find/find-jobs.ts';
 import { episodeAt, stepAt } from '../../address.ts';
 import { rate } from '../../../core/statistics/intervals.ts';
 import { percent } from '../../../core/percent.ts';
-import { Num, amountText } from '../../parts/numbers.tsx';
+import { Num, amountText, NumberCell } from '../../parts/numbers.tsx';
 import { Table, numeric } from '../../parts/table.tsx';
 import { Text } from '../../parts/text.tsx';
 import type { FindRequest } from './asked.ts';
@@ -99,9 +99,7 @@ export const FoundRows: FC<{ asked: FindRequest; findings: Findings }> = ({ aske
                   </>
                 )}
               </td>
-              <td class="number">
-                <Num value={row.reward} />
-              </td>
+              <NumberCell value={row.reward} />
               <td class="number">{row.sampledTokens}</td>
               <td class="number">{row.turns}</td>
               <td>

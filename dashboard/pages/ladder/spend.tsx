@@ -1,6 +1,6 @@
 import type { FC } from 'hono/jsx';
 import type { LadderView } from '../../../runs/ladder/ladder.ts';
-import { Num, dollars, duration } from '../../parts/numbers.tsx';
+import { dollars, duration, NumberCell } from '../../parts/numbers.tsx';
 import { Text } from '../../parts/text.tsx';
 import { Table } from '../../parts/table.tsx';
 
@@ -35,12 +35,8 @@ export const Spend: FC<{ view: LadderView }> = ({ view: { ledger } }) => {
             <td>
               <Text value={verifier} max={100} />
             </td>
-            <td class="number">
-              <Num value={sum.computed} />
-            </td>
-            <td class="number">
-              <Num value={sum.shared} />
-            </td>
+            <NumberCell value={sum.computed} />
+            <NumberCell value={sum.shared} />
             <td class="number">{duration(sum.seconds)}</td>
             <td class="number">{sum.openSeconds === 0 ? '–' : duration(sum.openSeconds)}</td>
             <td class="number">{dollars(sum.usd)}</td>

@@ -6,6 +6,7 @@ import type { ReviewState } from '../../../workflows/ladder/review-state.ts';
 import { candidateAt } from '../../address.ts';
 import type { Context } from '../../context.ts';
 import { Subject } from '../../parts/subject.tsx';
+import { Fact } from '../../parts/fact.tsx';
 import { TextBlock, Text } from '../../parts/text.tsx';
 import { AnswerOfTier } from '../candidate.tsx';
 import { LONGEST_NAME } from './form.ts';
@@ -44,40 +45,34 @@ export const Review: FC<ReviewProps> = ({ id, state, presentation, context, fail
       )}
       <Subject subject={subject} presentation={presentation} />
       <dl class="facts">
-        <dt>asked by</dt>
-        <dd>
+        <Fact term="asked by">
           {run === null ? 'not known' : <RunLink run={run} />}
           {forOthers && (
             <div class="warn">
               is over: a verdict is stored for other runs, and changes nothing in this one
             </div>
           )}
-        </dd>
+        </Fact>
         {run !== null && (
-          <>
-            <dt>its history</dt>
-            <dd>
-              <a href={candidateAt(run, verifier, digest)}>every decision and verdict</a>
-            </dd>
-          </>
+          <Fact term="its history">
+            <a href={candidateAt(run, verifier, digest)}>every decision and verdict</a>
+          </Fact>
         )}
-        <dt>environment</dt>
-        <dd>
+        <Fact term="environment">
           <Text value={ask.environment} max={100} />
-        </dd>
-        <dt>review</dt>
-        <dd>
+        </Fact>
+        <Fact term="review">
           <code>
             <Text value={id} max={300} />
           </code>{' '}
           (version <Text value={version} max={50} />)
-        </dd>
-        <dt>decided by</dt>
-        <dd>{reviewers === 1 ? 'one reviewer' : `more than half of ${reviewers} reviewers`}</dd>
-        <dt>deadline</dt>
-        <dd>
+        </Fact>
+        <Fact term="decided by">
+          {reviewers === 1 ? 'one reviewer' : `more than half of ${reviewers} reviewers`}
+        </Fact>
+        <Fact term="deadline">
           <ReviewDeadline of={state} />
-        </dd>
+        </Fact>
       </dl>
       <h2>Verdicts of lower tiers</h2>
       {(ask.cheaper ?? []).length === 0 && <p>None is known of it here.</p>}

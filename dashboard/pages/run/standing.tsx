@@ -16,6 +16,7 @@ import { runAt } from '../../address.ts';
 import type { Context } from '../../context.ts';
 import { Num, Reported, Success, Time, duration } from '../../parts/numbers.tsx';
 import { Status } from '../../parts/status.tsx';
+import { Fact } from '../../parts/fact.tsx';
 import { Text } from '../../parts/text.tsx';
 
 /** What the run itself says, or what its steps and Temporal say of it. */
@@ -53,138 +54,107 @@ export const RunStanding: FC<{ view: RunView; last: StoredStep | undefined; cont
   const equal = equalGroupsLately(view.steps.value ?? []);
   return (
     <dl class="facts">
-      <dt>status</dt>
-      <dd>
+      <Fact term="status">
         <Status status={status} concerns={concernsOf(view, status)} />
         {now?.failure && (
           <div>
             <Text value={now.failure} max={1000} />
           </div>
         )}
-      </dd>
+      </Fact>
       {execution.value !== null && execution.value.closedAt !== null && progress.problem !== null && (
-        <>
-          <dt>not told</dt>
-          <dd class="muted">
-            by its workflow, which is over and does not answer: <Text value={progress.problem} max={300} />{' '}
-            These facts are from the store.
-          </dd>
-        </>
+        <Fact term="not told" look="muted">
+          by its workflow, which is over and does not answer: <Text value={progress.problem} max={300} />{' '}
+          These facts are from the store.
+        </Fact>
       )}
-      <dt>stage</dt>
-      <dd>
+      <Fact term="stage">
         <Text value={stageText(now?.phase ?? null, now?.step ?? last ?? null, spec)} max={300} />
         {spec && ` (stages: ${spec.stages.map(({ name }) => name).join(', ')})`}
-      </dd>
-      <dt>held-out success</dt>
-      <dd>{heldOut === null ? '–' : <Success of={total(heldOut.arms)} />}</dd>
+      </Fact>
+      <Fact term="held-out success">{heldOut === null ? '–' : <Success of={total(heldOut.arms)} />}</Fact>
       {now?.before && (
-        <>
-          <dt>before → after</dt>
-          <dd>
-            <Reported of={now.before} /> → {now.after ? <Reported of={now.after} /> : '…'}
-          </dd>
-        </>
+        <Fact term="before → after">
+          <Reported of={now.before} /> → {now.after ? <Reported of={now.after} /> : '…'}
+        </Fact>
       )}
       {now?.checkpoint && (
-        <>
-          <dt>{execution.value?.closedAt === null ? 'newest checkpoint' : 'final checkpoint'}</dt>
-          <dd>
-            <code title={now.checkpoint.weights}>
-              {now.checkpoint.step}-{now.checkpoint.weights.slice(0, 12)}
-            </code>
-            , of step {now.checkpoint.step}
-          </dd>
-        </>
+        <Fact term={execution.value?.closedAt === null ? 'newest checkpoint' : 'final checkpoint'}>
+          <code title={now.checkpoint.weights}>
+            {now.checkpoint.step}-{now.checkpoint.weights.slice(0, 12)}
+          </code>
+          , of step {now.checkpoint.step}
+        </Fact>
       )}
-      <dt>sampled</dt>
-      <dd>
+      <Fact term="sampled">
         <Num value={sampled} /> tokens for training
-      </dd>
+      </Fact>
       {equal !== null && (
-        <>
-          <dt>without contrast</dt>
-          <dd class={equal.equal / equal.groups >= MOSTLY ? 'warn' : ''}>
-            <Text value={equalGroupsText(equal)} max={300} />
-          </dd>
-        </>
+        <Fact term="without contrast" look={equal.equal / equal.groups >= MOSTLY ? 'warn' : ''}>
+          <Text value={equalGroupsText(equal)} max={300} />
+        </Fact>
       )}
       {now && (
-        <>
-          <dt>time of its steps</dt>
-          <dd>
-            {Object.entries(now.seconds)
-              .filter(([, seconds]) => seconds > 0)
-              .map(([part, seconds]) => `${part} ${duration(seconds)}`)
-              .join(', ') || '–'}
-          </dd>
-        </>
+        <Fact term="time of its steps">
+          {Object.entries(now.seconds)
+            .filter(([, seconds]) => seconds > 0)
+            .map(([part, seconds]) => `${part} ${duration(seconds)}`)
+            .join(', ') || '–'}
+        </Fact>
       )}
       {execution.value && (
-        <>
-          <dt>workflow</dt>
-          <dd>
-            <code>
-              <Text value={execution.value.workflowId} max={200} />
-            </code>
-            , begun <Time at={execution.value.startedAt} />
-            {execution.value.closedAt && (
-              <>
-                , over since <Time at={execution.value.closedAt} />
-              </>
-            )}
-            {context.temporalUi && (
-              <>
-                {' · '}
-                <a
-                  href={`${context.temporalUi}/namespaces/${encodeURIComponent(context.namespace)}/workflows/${encodeURIComponent(execution.value.workflowId)}/${execution.value.runId}/history`}
-                  rel="noreferrer"
-                >
-                  in the Temporal UI
-                </a>
-              </>
-            )}
-          </dd>
-        </>
+        <Fact term="workflow">
+          <code>
+            <Text value={execution.value.workflowId} max={200} />
+          </code>
+          , begun <Time at={execution.value.startedAt} />
+          {execution.value.closedAt && (
+            <>
+              , over since <Time at={execution.value.closedAt} />
+            </>
+          )}
+          {context.temporalUi && (
+            <>
+              {' · '}
+              <a
+                href={`${context.temporalUi}/namespaces/${encodeURIComponent(context.namespace)}/workflows/${encodeURIComponent(execution.value.workflowId)}/${execution.value.runId}/history`}
+                rel="noreferrer"
+              >
+                in the Temporal UI
+              </a>
+            </>
+          )}
+        </Fact>
       )}
       {(now?.retrying.length ?? 0) > 0 && (
-        <>
-          <dt class="warn">tried again</dt>
-          <dd>
-            <ul>
-              {now!.retrying.map(({ activity, workflow, attempts, lastFailure }) => (
-                <li>
-                  {activity} of <Text value={workflow} max={200} />: attempt {attempts}; the last failed:{' '}
-                  <Text value={lastFailure} max={500} />
-                </li>
-              ))}
-            </ul>
-          </dd>
-        </>
+        <Fact term="tried again" warn>
+          <ul>
+            {now!.retrying.map(({ activity, workflow, attempts, lastFailure }) => (
+              <li>
+                {activity} of <Text value={workflow} max={200} />: attempt {attempts}; the last failed:{' '}
+                <Text value={lastFailure} max={500} />
+              </li>
+            ))}
+          </ul>
+        </Fact>
       )}
       {(now?.changes?.length ?? 0) > 0 && (
-        <>
-          <dt>changed</dt>
-          <dd>
-            <a href={`${runAt(view.run)}/spec`}>
-              its limits, the newest change is number {now!.changes.at(-1)!.number}
-            </a>
-          </dd>
-        </>
+        <Fact term="changed">
+          <a href={`${runAt(view.run)}/spec`}>
+            its limits, the newest change is number {now!.changes.at(-1)!.number}
+          </a>
+        </Fact>
       )}
       {(now?.unknownSignals.length ?? 0) > 0 && (
-        <>
-          <dt>ignored</dt>
-          <dd>
-            <ul>
-              {now!.unknownSignals.map((signal) => (
-                <li>
-                  <Text value={signal} max={300} />
-                </li>
-              ))}
-            </ul>
-          </dd>
-        </>
+        <Fact term="ignored">
+          <ul>
+            {now!.unknownSignals.map((signal) => (
+              <li>
+                <Text value={signal} max={300} />
+              </li>
+            ))}
+          </ul>
+        </Fact>
       )}
     </dl>
   );

@@ -3,7 +3,7 @@ import { sampledToLearn } from '../../../core/training/figures.ts';
 import { total } from '../../../core/training/stage-policy.ts';
 import type { StoredStep } from '../../../store/training/step-facts.ts';
 import { stepAt } from '../../address.ts';
-import { Num, Success } from '../../parts/numbers.tsx';
+import { Success, NumberCell } from '../../parts/numbers.tsx';
 import { Table, numeric } from '../../parts/table.tsx';
 
 /** Steps that a page lists before it is asked for all. */
@@ -39,18 +39,14 @@ export const Steps: FC<{ run: string; steps: readonly StoredStep[] }> = ({ run, 
                 {step.stage} {step.stageStep}
               </a>
             </th>
-            <td class="number">
-              <Num
-                value={step.rollout?.rewardCount ? step.rollout.rewardSum / step.rollout.rewardCount : null}
-              />
-            </td>
+            <NumberCell
+              value={step.rollout?.rewardCount ? step.rollout.rewardSum / step.rollout.rewardCount : null}
+            />
             <td>{step.heldOut ? <Success of={total(step.heldOut.arms)} /> : '–'}</td>
-            <td class="number">
-              <Num value={step.rollout && sampledToLearn(step)} />
-            </td>
-            <td class="number">
-              <Num value={Object.values(step.circumstances.seconds).reduce((sum, part) => sum + part, 0)} />
-            </td>
+            <NumberCell value={step.rollout && sampledToLearn(step)} />
+            <NumberCell
+              value={Object.values(step.circumstances.seconds).reduce((sum, part) => sum + part, 0)}
+            />
             <td>
               <code title={step.checkpoint.weights}>
                 {step.checkpoint.step}-{step.checkpoint.weights.slice(0, 12)}

@@ -6,6 +6,7 @@ import type { StoredStep } from '../../../store/training/step-facts.ts';
 import { shortNumber } from '../../../svg/charts.ts';
 import { stepAt } from '../../address.ts';
 import { Num, Success, amountText, duration } from '../../parts/numbers.tsx';
+import { Fact } from '../../parts/fact.tsx';
 import { Text } from '../../parts/text.tsx';
 
 export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> = ({
@@ -17,27 +18,22 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
   return (
     <>
       <dl class="facts">
-        <dt>step of the run</dt>
-        <dd>
+        <Fact term="step of the run">
           {facts.step}; checkpoint{' '}
           <code>
             {facts.checkpoint.step}-{facts.checkpoint.weights.slice(0, 12)}
           </code>
           {facts.backend && `, by ${facts.backend}`}
-        </dd>
+        </Fact>
         {rollout && (
-          <>
-            <dt>rolled out</dt>
-            <dd>
-              {amountText(rollout.episodes, 'episode')}, {shortNumber(rollout.sampledTokens)} tokens, mean
-              reward{' '}
-              <Num value={rollout.rewardCount === 0 ? null : rollout.rewardSum / rollout.rewardCount} />;{' '}
-              {Object.entries(rollout.outcomes)
-                .filter(([, count]) => count > 0)
-                .map(([kind, count]) => `${count} ${kind}`)
-                .join(', ')}
-            </dd>
-          </>
+          <Fact term="rolled out">
+            {amountText(rollout.episodes, 'episode')}, {shortNumber(rollout.sampledTokens)} tokens, mean
+            reward <Num value={rollout.rewardCount === 0 ? null : rollout.rewardSum / rollout.rewardCount} />;{' '}
+            {Object.entries(rollout.outcomes)
+              .filter(([, count]) => count > 0)
+              .map(([kind, count]) => `${count} ${kind}`)
+              .join(', ')}
+          </Fact>
         )}
         {(rollout?.failedGroups.length ?? 0) > 0 && (
           <>
@@ -52,29 +48,22 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
           </>
         )}
         {batch && (
-          <>
-            <dt>trained on</dt>
-            <dd>
-              {batch.sequences} sequences, {shortNumber(batch.maskedTokens)} of {shortNumber(batch.tokens)}{' '}
-              tokens; {amountText(batch.degenerateGroups, 'group')} without contrast
-            </dd>
-          </>
+          <Fact term="trained on">
+            {batch.sequences} sequences, {shortNumber(batch.maskedTokens)} of {shortNumber(batch.tokens)}{' '}
+            tokens; {amountText(batch.degenerateGroups, 'group')} without contrast
+          </Fact>
         )}
         {heldOut && (
-          <>
-            <dt>held-out success</dt>
-            <dd>
-              <Success of={total(heldOut.arms)} />{' '}
-              {evaluated && (
-                <a href={stepAt({ run, stage: `${facts.stage}${HELD_OUT}`, step: facts.stageStep })}>
-                  its episodes
-                </a>
-              )}
-            </dd>
-          </>
+          <Fact term="held-out success">
+            <Success of={total(heldOut.arms)} />{' '}
+            {evaluated && (
+              <a href={stepAt({ run, stage: `${facts.stage}${HELD_OUT}`, step: facts.stageStep })}>
+                its episodes
+              </a>
+            )}
+          </Fact>
         )}
-        <dt>decision</dt>
-        <dd>
+        <Fact term="decision">
           {decision.kind}
           {decision.reason && (
             <>
@@ -83,43 +72,42 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
             </>
           )}
           {decision.question && ` A person was asked, and answered ${facts.answer ?? 'nothing yet'}.`}
-        </dd>
+        </Fact>
         {alarms.length > 0 && (
           <>
             <dt class="bad">alarms</dt>
             <dd>{alarms.map(({ name }) => name).join(', ')}</dd>
           </>
         )}
-        <dt>time</dt>
-        <dd>
+        <Fact term="time">
           {Object.entries(circumstances.seconds)
             .filter(([, seconds]) => seconds > 0)
             .map(([part, seconds]) => `${part} ${duration(seconds)}`)
             .join(', ')}
-        </dd>
+        </Fact>
         {circumstances.incidents.length > 0 && (
-          <>
-            <dt class="warn">incidents</dt>
-            <dd>
-              {circumstances.incidents.map(({ function: name, kind, count, message }) => (
-                <div>
-                  <Text value={name} max={200} />: {kind} {count} times: <Text value={message} max={500} />
-                </div>
-              ))}
-            </dd>
-          </>
+          <Fact term="incidents" warn>
+            {circumstances.incidents.map(({ function: name, kind, count, message }) => (
+              <div>
+                <Text value={name} max={200} />: {kind} {count} times: <Text value={message} max={500} />
+              </div>
+            ))}
+          </Fact>
         )}
       </dl>
       <details>
         <summary>Every figure{learner === null ? '' : ', those of the learner included'}</summary>
         <dl class="facts">
           {Object.entries(figuresOf(facts)).map(([name, value]) => (
-            <>
-              <dt>
-                <Text value={name} max={100} />
-              </dt>
-              <dd>{String(Number(value.toPrecision(6)))}</dd>
-            </>
+            <Fact
+              term={
+                <>
+                  <Text value={name} max={100} />
+                </>
+              }
+            >
+              {String(Number(value.toPrecision(6)))}
+            </Fact>
           ))}
         </dl>
       </details>

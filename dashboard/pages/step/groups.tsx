@@ -4,7 +4,7 @@ import { comparedSamples, taskOf } from '../../../runs/episodes/contrast.ts';
 import type { EpisodeRow } from '../../../runs/episodes/episode-rows.ts';
 import { shortNumber } from '../../../svg/charts.ts';
 import { episodeAt, taskAt } from '../../address.ts';
-import { Num } from '../../parts/numbers.tsx';
+import { Num, NumberCell } from '../../parts/numbers.tsx';
 import { Pages } from '../../parts/pages.tsx';
 import { Text } from '../../parts/text.tsx';
 import { Table, numeric } from '../../parts/table.tsx';
@@ -56,9 +56,7 @@ export const Groups: FC<{
               <Num value={deviation} />
               {!taught && <span class="warn"> no advantages</span>}
             </td>
-            <td class="number">
-              <Num value={mean} />
-            </td>
+            <NumberCell value={mean} />
             <td class="number">
               {some.every(({ success }) => success === null)
                 ? '–'

@@ -2,7 +2,7 @@ import type { FC } from 'hono/jsx';
 import { taskOf } from '../../../runs/episodes/contrast.ts';
 import type { EpisodeRow } from '../../../runs/episodes/episode-rows.ts';
 import { episodeAt } from '../../address.ts';
-import { Num } from '../../parts/numbers.tsx';
+import { NumberCell } from '../../parts/numbers.tsx';
 import { Pages } from '../../parts/pages.tsx';
 import { Text } from '../../parts/text.tsx';
 import { Table, numeric } from '../../parts/table.tsx';
@@ -31,9 +31,7 @@ export const StepTasks: FC<{ paged: Paged; rows: readonly EpisodeRow[] }> = ({ p
               {row.outcome}
               {row.success === true && ', solved'}
             </td>
-            <td class="number">
-              <Num value={row.reward} />
-            </td>
+            <NumberCell value={row.reward} />
             <td class="number">{row.turns}</td>
             <td class="number">{row.sampledTokens}</td>
           </tr>
