@@ -1,11 +1,11 @@
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { GradusError } from '../../../core/errors.ts';
 import { CACHED_CHROMIUM } from './find-chromium.ts';
 import { cacheEntry, cacheRoot } from '../../../infra/cache-dir.ts';
 import { runCommand, tailOf } from '../../../infra/setup/command.ts';
 import { debianIn } from '../../../infra/setup/debian-packages.ts';
-import { withLock } from '../../../infra/setup/file-lock.ts';
+import { makeOnce } from '../../../infra/setup/make-once.ts';
 
 const PACKAGE = 'chromium-headless-shell';
 
@@ -16,35 +16,24 @@ const PACKAGE = 'chromium-headless-shell';
  */
 export async function ensureChromium(say: (text: string) => void): Promise<string> {
   const folder = cacheEntry(cacheRoot(), CACHED_CHROMIUM);
-  await mkdir(path.dirname(folder), { recursive: true });
-  const waiting = (pid: number): void => say(`waiting for process ${pid}, which is making ${folder}`);
-  return withLock(`${folder}.lock`, waiting, async () => {
-    if (await isThere(folder)) return folder;
-    const making = `${folder}.making`;
-    await rm(making, { recursive: true, force: true }); // what a killed set-up left
-    await mkdir(making);
-    try {
+  await makeOnce(
+    folder,
+    say,
+    () => existsSync(folder),
+    async (making) => {
       const debian = await debianIn(making, missing);
       const install = ['--quiet', '--yes', '--no-install-recommends', '--download-only', 'install', PACKAGE];
       await debian.apt('apt-get', install);
-      await debian.unpack(debian.archives, path.join(making, 'root'));
+      const root = path.join(making, 'root');
+      await debian.unpack(debian.archives, root);
       // In the sandbox it runs as somebody else.
-      const { code, stderr } = await runCommand('chmod', ['-R', 'go+rX', path.join(making, 'root')]);
+      const { code, stderr } = await runCommand('chmod', ['-R', 'go+rX', root]);
       if (code !== 0) throw missing(tailOf(stderr), false);
-      await rm(folder, { recursive: true, force: true });
-      await rename(path.join(making, 'root'), folder);
-    } finally {
-      await rm(making, { recursive: true, force: true });
-    }
-    return folder;
-  });
-}
-
-const isThere = (folder: string): Promise<boolean> =>
-  readdir(folder).then(
-    () => true,
-    () => false,
+      return root;
+    },
   );
+  return folder;
+}
 
 const missing = (message: string, retryable: boolean): GradusError =>
   new GradusError(

@@ -1,10 +1,10 @@
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError, isA } from '../../../core/errors.ts';
 import { findBubblewrap } from './find.ts';
 import { cacheEntry, cacheRoot } from '../../../infra/cache-dir.ts';
 import { findOnPath, isExecutable, runCommand, tailOf } from '../../../infra/setup/command.ts';
-import { withLock } from '../../../infra/setup/file-lock.ts';
+import { makeOnce } from '../../../infra/setup/make-once.ts';
 
 /** Where Debian's bubblewrap lies once it is set up; environments/sandbox/bubblewrap/find.ts looks there. */
 export const CACHED_BUBBLEWRAP = { name: 'bubblewrap', version: 'debian' } as const;
@@ -17,32 +17,26 @@ export const CACHED_BUBBLEWRAP = { name: 'bubblewrap', version: 'debian' } as co
 export async function ensureBubblewrap(say: (text: string) => void): Promise<string> {
   const folder = cacheEntry(cacheRoot(), CACHED_BUBBLEWRAP);
   const bwrap = path.join(folder, 'bwrap');
-  await mkdir(path.dirname(folder), { recursive: true });
-  const waiting = (pid: number): void => say(`waiting for process ${pid}, which is making ${folder}`);
-  return withLock(`${folder}.lock`, waiting, async () => {
-    if (await isExecutable(bwrap)) return bwrap;
-    const [apt, dpkg] = [await findOnPath('apt-get'), await findOnPath('dpkg-deb')];
-    if (apt === undefined || dpkg === undefined) {
-      throw new GradusError(
-        'infra',
-        'bubblewrap-missing',
-        'There is no apt-get here to fetch bubblewrap with. Install it with the package manager of your system (it is called bubblewrap everywhere).',
-      );
-    }
-    const temporary = `${folder}.making`;
-    await rm(temporary, { recursive: true, force: true }); // what a killed set-up left
-    await mkdir(temporary);
-    try {
-      await run(apt, ['download', '--quiet', 'bubblewrap'], temporary);
-      const deb = (await readdir(temporary)).find((name) => name.endsWith('.deb'))!;
-      await run(dpkg, ['-x', deb, 'unpacked'], temporary);
-      await mkdir(folder, { recursive: true });
-      await rename(path.join(temporary, 'unpacked', 'usr', 'bin', 'bwrap'), bwrap);
-    } finally {
-      await rm(temporary, { recursive: true, force: true });
-    }
-    return bwrap;
-  });
+  await makeOnce(
+    folder,
+    say,
+    () => isExecutable(bwrap),
+    async (making) => {
+      const [apt, dpkg] = [await findOnPath('apt-get'), await findOnPath('dpkg-deb')];
+      if (apt === undefined || dpkg === undefined) {
+        throw new GradusError(
+          'infra',
+          'bubblewrap-missing',
+          'There is no apt-get here to fetch bubblewrap with. Install it with the package manager of your system (it is called bubblewrap everywhere).',
+        );
+      }
+      await run(apt, ['download', '--quiet', 'bubblewrap'], making);
+      const deb = (await readdir(making)).find((name) => name.endsWith('.deb'))!;
+      await run(dpkg, ['-x', deb, 'unpacked'], making);
+      return path.join(making, 'unpacked', 'usr', 'bin');
+    },
+  );
+  return bwrap;
 }
 
 /** Finds a bubblewrap that works, or fetches one, or says why not: only environments that run programs need it. */

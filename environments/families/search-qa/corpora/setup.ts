@@ -1,6 +1,6 @@
 /** `npm run setup:corpora`: what search-qa-foldoc and search-qa-python search, from Debian's packages. */
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
@@ -8,7 +8,7 @@ import { GradusError, messageOf } from '../../../../core/errors.ts';
 import { inTurns } from '../../../../engine/in-pieces.ts';
 import { debianIn } from '../../../../infra/setup/debian-packages.ts';
 import type { Debian } from '../../../../infra/setup/debian-packages.ts';
-import { withLock } from '../../../../infra/setup/file-lock.ts';
+import { makeOnce } from '../../../../infra/setup/make-once.ts';
 import { Bm25 } from '../bm25.ts';
 import { makeChains, passageOf } from './chains.ts';
 import type { Corpus } from './entry.ts';
@@ -53,19 +53,16 @@ const SOURCES: Readonly<Record<CorpusName, Source>> = {
 
 async function ensureCorpus(corpus: CorpusName): Promise<CorpusFacts> {
   const folder = folderOf(corpus);
-  await mkdir(path.dirname(folder), { recursive: true });
-  const waiting = (pid: number): void => say(`waiting for process ${pid}, which is making ${folder}`);
-  return withLock(`${folder}.lock`, waiting, async () => {
-    const known = corpusFactsOf(corpus);
-    if (known) return known;
-    const making = `${folder}.making`;
-    await rm(making, { recursive: true, force: true }); // what a killed set-up left
-    const [packages, unpacked, made] = ['packages', 'unpacked', 'made'].map((name) =>
-      path.join(making, name),
-    );
-    await mkdir(packages!, { recursive: true });
-    await mkdir(made!);
-    try {
+  await makeOnce(
+    folder,
+    say,
+    () => corpusFactsOf(corpus) !== undefined,
+    async (making) => {
+      const [packages, unpacked, made] = ['packages', 'unpacked', 'made'].map((name) =>
+        path.join(making, name),
+      );
+      await mkdir(packages!);
+      await mkdir(made!);
       const debian = await debianIn(making, failed);
       const source = SOURCES[corpus];
       await debian.apt('apt-get', ['--quiet', 'download', await source.package(debian)], packages);
@@ -84,13 +81,10 @@ async function ensureCorpus(corpus: CorpusName): Promise<CorpusFacts> {
       };
       await writeFile(path.join(made!, CONTENT), JSON.stringify(content));
       await writeFile(path.join(made!, FACTS), JSON.stringify(facts));
-      await rm(folder, { recursive: true, force: true });
-      await rename(made!, folder);
-      return facts;
-    } finally {
-      await rm(making, { recursive: true, force: true });
-    }
-  });
+      return made!;
+    },
+  );
+  return corpusFactsOf(corpus)!;
 }
 
 async function contentOf(corpus: Corpus): Promise<CorpusContent> {

@@ -1,11 +1,11 @@
 /** `npm run setup:swe`: the packages of the environment swe with their own tests, and pytest, into the cache. */
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { GradusError, messageOf } from '../../../../core/errors.ts';
 import { findOnPath, runCommand, tailOf } from '../../../../infra/setup/command.ts';
-import { withLock } from '../../../../infra/setup/file-lock.ts';
+import { makeOnce } from '../../../../infra/setup/make-once.ts';
 import { offerBubblewrap } from '../../../sandbox/bubblewrap/setup.ts';
 import { unpackFiles } from '../../../sandbox/linux/archive.ts';
 import { runApart } from '../apart.ts';
@@ -22,23 +22,17 @@ const say = (text: string): void => void process.stderr.write(`setup: ${text}\n`
 
 try {
   const folder = preparedFolder();
-  await mkdir(path.dirname(folder), { recursive: true });
-  const waiting = (pid: number): void => say(`waiting for process ${pid}, which is making ${folder}`);
-  await withLock(`${folder}.lock`, waiting, async () => {
-    if (!isSetUp()) await make(folder);
-  });
+  await makeOnce(folder, say, isSetUp, make);
   say(`swe: ${folder}`);
 } catch (error) {
   say(messageOf(error));
   process.exitCode = 1;
 }
 
-async function make(folder: string): Promise<void> {
+async function make(making: string): Promise<string> {
   const started = Date.now();
   await offerBubblewrap(say);
-  const making = `${folder}.making`;
-  await rm(making, { recursive: true, force: true }); // what a killed set-up left
-  await mkdir(path.join(making, 'empty'), { recursive: true });
+  await mkdir(path.join(making, 'empty'));
   const scratch = await mkdtemp(path.join(tmpdir(), 'gradus-swe-'));
   try {
     say('fetching toolz, cachetools, tabulate, tomlkit, mistune and pytest: 3 MB …');
@@ -59,12 +53,11 @@ async function make(folder: string): Promise<void> {
     );
     for (const [name, prepared] of packages)
       await writeFile(path.join(making, `${name}.json`), writtenPackage(prepared));
-    await rename(making, folder);
   } finally {
-    await rm(making, { recursive: true, force: true });
     await rm(scratch, { recursive: true, force: true });
   }
   say(`done in ${((Date.now() - started) / 1000).toFixed(0)} s`);
+  return making;
 }
 
 /** Source distributions by the name of their package. To learn what they are, pip builds their metadata, with backends that are pinned, too. */
