@@ -13,10 +13,15 @@ export interface Stale {
   asOf: number | null;
 }
 
+export interface Crumb {
+  href: string;
+  label: string;
+}
+
 interface LayoutProps {
   title: string;
   /** The way here, from the outermost; the page itself comes last by its title. */
-  crumbs?: readonly { href: string; label: string }[];
+  crumbs?: readonly Crumb[];
   /** Pages before and after this one, for the keys [ and ]. */
   prev?: string | null;
   next?: string | null;

@@ -9,9 +9,10 @@ import type { PlacedEntry } from '../../runs/ladder/ledger-book.ts';
 import type { Presentation } from '../../runs/ladder/presenter.ts';
 import { rolloutKey } from '../../store/keys.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
-import { candidateAt, episodeAt, ladderAt, reviewAt, runAt, stepAt } from '../address.ts';
+import { candidateAt, episodeAt, ladderAt, reviewAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
+import { crumbsOfRun } from '../parts/crumbs.ts';
 import { amountText, dollars, duration, priceText } from '../parts/numbers.tsx';
 import { Table } from '../parts/table.tsx';
 import { Subject } from '../parts/subject.tsx';
@@ -32,11 +33,7 @@ export function candidatePage(
     return c.html(
       <Layout
         title={`Candidate ${digest.slice(0, 12)}`}
-        crumbs={[
-          { href: '/', label: 'Runs' },
-          { href: runAt(run), label: run },
-          { href: ladderAt(run), label: 'Verification ladder' },
-        ]}
+        crumbs={[...crumbsOfRun(run), { href: ladderAt(run), label: 'Verification ladder' }]}
       >
         <Life life={life} presentation={presentation} at={candidateAt(run, verifier, digest)} />
       </Layout>,

@@ -3,17 +3,13 @@ import { readChanges } from '../../store/run/changes.ts';
 import { findCheckpoints } from '../../store/training/find-checkpoints.ts';
 import type { FoundCheckpoint } from '../../store/training/find-checkpoints.ts';
 import { assertRun, specOfRun } from '../../store/run/find-run.ts';
-import { runAt } from '../address.ts';
+
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
+import { crumbsOfRun } from '../parts/crumbs.ts';
 import { bytes } from '../parts/numbers.tsx';
 import { TextBlock, Text } from '../parts/text.tsx';
 import { Table, numeric } from '../parts/table.tsx';
-
-const crumbsOf = (run: string) => [
-  { href: '/', label: 'Runs' },
-  { href: runAt(run), label: run },
-];
 
 /** `/runs/RUN/checkpoints`: which are in the store, and which came from which. */
 export function checkpointsPage(app: App, { sources: { store } }: Context): void {
@@ -22,7 +18,7 @@ export function checkpointsPage(app: App, { sources: { store } }: Context): void
     await assertRun(store, run);
     const { checkpoints, incomplete } = await findCheckpoints(store, run);
     return c.html(
-      <Layout title="Checkpoints" crumbs={crumbsOf(run)}>
+      <Layout title="Checkpoints" crumbs={crumbsOfRun(run)}>
         {checkpoints.length === 0 ? (
           <p>No checkpoint of this run is in the store.</p>
         ) : (
@@ -48,7 +44,7 @@ export function checkpointsPage(app: App, { sources: { store } }: Context): void
     const run = c.req.param('run');
     const [spec, changes] = await Promise.all([specOfRun(store, run), readChanges(store, run)]);
     return c.html(
-      <Layout title="Spec" crumbs={crumbsOf(run)}>
+      <Layout title="Spec" crumbs={crumbsOfRun(run)}>
         {spec === null ? (
           <p>This is an imported model: it has no spec.</p>
         ) : (

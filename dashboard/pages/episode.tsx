@@ -9,9 +9,10 @@ import type { Place } from '../../runs/episodes/place.ts';
 import { readGroupAt as storedGroup } from '../../runs/episodes/group-at.ts';
 import type { TokenizersOfRuns, TokenTexts } from '../../runs/episodes/token-texts.ts';
 import { loadImage } from '../../store/rollout/images.ts';
-import { episodeAt, runAt, stepAt, taskAt } from '../address.ts';
+import { episodeAt, runAt, taskAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
+import { crumbsOfStep } from '../parts/crumbs.ts';
 import { duration } from '../parts/numbers.tsx';
 import { Components, OutcomeLine } from '../parts/outcome.tsx';
 import { TextBlock, Text } from '../parts/text.tsx';
@@ -60,12 +61,7 @@ export function episodePage(
     return c.html(
       <Layout
         title={`Episode ${place.episode}`}
-        crumbs={[
-          { href: '/', label: 'Runs' },
-          { href: runAt(place.run), label: place.run },
-          { href: stepAt(place), label: `${place.stage}, step ${place.step}` },
-          { href: taskAt(place), label: `group ${place.group}` },
-        ]}
+        crumbs={[...crumbsOfStep(place), { href: taskAt(place), label: `group ${place.group}` }]}
         prev={beside(place.episode - 1)}
         next={beside(place.episode + 1)}
       >

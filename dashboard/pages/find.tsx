@@ -15,9 +15,10 @@ import { foundIn } from '../../runs/find/found-episodes.ts';
 import type { FoundInStep } from '../../runs/find/found-episodes.ts';
 import { assertRun } from '../../store/run/find-run.ts';
 import { assertKey } from '../../store/keys.ts';
-import { runAt } from '../address.ts';
+
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
+import { crumbsOfRun } from '../parts/crumbs.ts';
 import { Text } from '../parts/text.tsx';
 import { Unreadable } from '../parts/unreadable.tsx';
 import { FOUND_ROWS, Reading, FoundRows } from './find/rows.tsx';
@@ -69,10 +70,7 @@ export function findPage(app: App, context: Context): void {
     return c.html(
       <Layout
         title="Find"
-        crumbs={[
-          { href: '/', label: 'Runs' },
-          { href: runAt(run), label: run },
-        ]}
+        crumbs={crumbsOfRun(run)}
         prev={beside(page - 1)}
         next={beside(page + 1)}
         stale={problem === null ? [] : [{ source: 'The store', problem, asOf }]}

@@ -9,9 +9,10 @@ import type { Place } from '../../runs/episodes/place.ts';
 import type { RunObserver } from '../../runs/overview/run.ts';
 import { readGroupAt as storedGroup, stepFolder } from '../../runs/episodes/group-at.ts';
 import type { TokenizersOfRuns, TokenTexts } from '../../runs/episodes/token-texts.ts';
-import { episodeAt, groupAddress, runAt, stepAt } from '../address.ts';
+import { episodeAt, groupAddress } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
+import { crumbsOfStep } from '../parts/crumbs.ts';
 import { Num } from '../parts/numbers.tsx';
 import { Components, OutcomeLine } from '../parts/outcome.tsx';
 import { pageIn, Pages, rowsOfPage } from '../parts/pages.tsx';
@@ -63,11 +64,7 @@ export function groupPage(
     return c.html(
       <Layout
         title={`Group ${number}`}
-        crumbs={[
-          { href: '/', label: 'Runs' },
-          { href: runAt(run), label: run },
-          { href: stepAt(place), label: `${stage}, step ${step}` },
-        ]}
+        crumbs={crumbsOfStep(place)}
         prev={number > 0 ? groupAddress({ ...place, group: number - 1 }) : null}
         next={number < last ? groupAddress({ ...place, group: number + 1 }) : null}
       >

@@ -1,8 +1,9 @@
 import type { FC } from 'hono/jsx';
 import type { LadderObserver, LadderView } from '../../runs/ladder/ladder.ts';
-import { runAt } from '../address.ts';
+
 import type { App, Context } from '../context.ts';
 import { Layout, Live } from '../layout.tsx';
+import { crumbsOfRun } from '../parts/crumbs.ts';
 import { Text } from '../parts/text.tsx';
 import { Unreadable } from '../parts/unreadable.tsx';
 import { Funnel } from './ladder/funnel.tsx';
@@ -19,14 +20,7 @@ export function ladderPage(app: App, { ladder }: Context & { ladder: LadderObser
     const run = c.req.param('run');
     const view = await ladder.look(run);
     return c.html(
-      <Layout
-        title="Verification ladder"
-        crumbs={[
-          { href: '/', label: 'Runs' },
-          { href: runAt(run), label: run },
-        ]}
-        live={view?.budgetsFrom === 'workflow'}
-      >
+      <Layout title="Verification ladder" crumbs={crumbsOfRun(run)} live={view?.budgetsFrom === 'workflow'}>
         {view === null ? (
           <p>This run has no verification ladder: fast verifiers alone judge its episodes.</p>
         ) : (

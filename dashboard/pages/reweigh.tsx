@@ -6,9 +6,10 @@ import { reweighStep } from '../../runs/reweigh/reweigh.ts';
 import type { ReweighedStep } from '../../runs/reweigh/reweigh.ts';
 import type { RewardField } from '../../spec/reward-changes.ts';
 import { histogram, shortNumber } from '../../svg/charts.ts';
-import { episodeAt, reweighAt, runAt, stepAt, taskAt } from '../address.ts';
+import { episodeAt, reweighAt, taskAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
+import { crumbsOfStep } from '../parts/crumbs.ts';
 import { Figure } from '../parts/chart.tsx';
 import { Table, numeric } from '../parts/table.tsx';
 import { Text } from '../parts/text.tsx';
@@ -45,14 +46,7 @@ const Page: FC<{ step: ReweighedStep }> = ({ step }) => {
   const touched = tasks.filter(({ episodes }) => episodes.some(isOther));
   const flipped = tasks.flatMap(({ episodes }) => episodes.filter((one) => one.flipped > 0));
   return (
-    <Layout
-      title={`Another reward for ${stage}, step ${number}`}
-      crumbs={[
-        { href: '/', label: 'Runs' },
-        { href: runAt(run), label: run },
-        { href: stepAt(step), label: `${stage}, step ${number}` },
-      ]}
-    >
+    <Layout title={`Another reward for ${stage}, step ${number}`} crumbs={crumbsOfStep(step)}>
       <p class={step.reproduced.exactly === false ? 'warning' : 'note'}>
         <Text value={reproductionText(step)} max={1000} />
       </p>

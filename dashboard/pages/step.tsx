@@ -6,9 +6,10 @@ import type { RunObserver } from '../../runs/overview/run.ts';
 import { stepFolder } from '../../runs/episodes/group-at.ts';
 import { groupsIn } from '../../runs/episodes/stored-groups.ts';
 import type { StoredStep } from '../../store/training/step-facts.ts';
-import { reweighAt, runAt, stepAt } from '../address.ts';
+import { reweighAt, stepAt } from '../address.ts';
 import type { App, Context } from '../context.ts';
 import { Layout } from '../layout.tsx';
+import { crumbsOfRun } from '../parts/crumbs.ts';
 import { pageIn, rowsOfPage } from '../parts/pages.tsx';
 import { staleOf } from '../parts/stale.ts';
 import { Unreadable } from '../parts/unreadable.tsx';
@@ -59,10 +60,7 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
     return c.html(
       <Layout
         title={`${stage}, step ${step}`}
-        crumbs={[
-          { href: '/', label: 'Runs' },
-          { href: runAt(run), label: run },
-        ]}
+        crumbs={crumbsOfRun(run)}
         prev={at > 0 ? beside(steps[at - 1]) : null}
         next={at < 0 ? null : beside(steps[at + 1])}
         stale={staleOf(view)}
