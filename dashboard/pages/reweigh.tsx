@@ -42,7 +42,7 @@ function read(text: string): string {
 }
 
 const Page: FC<{ step: ReweighedStep }> = ({ step }) => {
-  const { run, stage, step: number, changes, limits, tasks } = step;
+  const { stage, step: number, changes, limits, tasks } = step;
   const touched = tasks.filter(({ episodes }) => episodes.some(isOther));
   const flipped = tasks.flatMap(({ episodes }) => episodes.filter((one) => one.flipped > 0));
   return (
