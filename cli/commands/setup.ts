@@ -26,6 +26,10 @@ const PARTS: Record<string, Part> = {
     takes: (command) => command.argument('[names...]'),
     load: () => import('../setup/setup-python.ts'),
   },
+  torch: {
+    description: 'PyTorch and transformers, for a learner in PyTorch: 3 GB to download',
+    load: () => import('../setup/setup-torch.ts'),
+  },
   ...SET_UPS,
   browser: {
     description: 'Chromium and pages for it, for environments with a browser: 100 MB to download',
