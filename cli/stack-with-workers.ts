@@ -29,7 +29,7 @@ export interface Installation {
 }
 
 export interface InstallationOptions
-  extends StackOptions, Pick<WorkersOptions, 'processes' | 'env' | 'plugins'> {
+  extends StackOptions, Pick<WorkersOptions, 'processes' | 'env' | 'plugins' | 'learner'> {
   stateDir?: string;
   /** Where alerts are posted besides; default GRADUS_ALERT_WEBHOOK. */
   alertWebhook?: string;

@@ -23,6 +23,8 @@ export const PROCESSES: Role[][] = [
 export interface WorkersOptions extends SupervisionOptions {
   processes?: Role[][];
   env?: Record<string, string>;
+  /** What serves the learner's queue in place of the learner of this program: it keeps to docs/learner-contract.md. */
+  learner?: ProcessKind;
   /** Tiers of other kinds that are served, too, where they are set up. */
   plugins?: readonly TierPlugin[];
   /** Where each process shows what Temporal's SDK measures in it: by its first role, HOST:PORT. */
@@ -59,7 +61,9 @@ export async function startWorkers(settings: WorkerSettings, options: WorkersOpt
   const served = (options.processes ?? PROCESSES).map((roles) => ({
     roles,
     process: new SupervisedProcess(
-      roleProcess(roles, settings, { ...env, ...shownAt(options.metrics?.[roles[0]!]) }),
+      roles.join() === 'learner' && options.learner
+        ? options.learner
+        : roleProcess(roles, settings, { ...env, ...shownAt(options.metrics?.[roles[0]!]) }),
       { onLost, ...options },
     ),
   }));

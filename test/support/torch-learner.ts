@@ -1,13 +1,10 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe } from 'vitest';
 import { findTorch } from '../../cli/setup/torch-python.ts';
-
-/** Where the modules of the PyTorch learner are. */
-export const TORCH_FOLDER = path.resolve('workers/torch');
+import { torchCommand } from '../../workers/torch/process.ts';
 
 const HOW = 'npm run setup:torch';
 
@@ -18,26 +15,8 @@ export async function withTorch(tests: (python: string) => void): Promise<void> 
   describe.skipIf(python === undefined)(python ? 'torch' : `torch (skipped: ${HOW})`, () => tests(python!));
 }
 
-/** Variables under which the learner computes beside other work. */
-export const torchEnvironment = (of: NodeJS.ProcessEnv): NodeJS.ProcessEnv => ({
-  ...process.env,
-  PYTHONDONTWRITEBYTECODE: '1',
-  GRADUS_TORCH_THREADS: '1',
-  OMP_NUM_THREADS: '1',
-  ...of,
-});
-
-/** How `main.py` is started: as one rank, or under torchrun as several. */
-export const torchCommand = (ranks: number): string[] =>
-  ranks === 1
-    ? [path.join(TORCH_FOLDER, 'main.py')]
-    : [
-        '-m',
-        'torch.distributed.run',
-        '--standalone',
-        `--nproc-per-node=${ranks}`,
-        path.join(TORCH_FOLDER, 'main.py'),
-      ];
+/** For a learner that computes beside other work. */
+export const TORCH_THREADS = { GRADUS_TORCH_THREADS: '1', OMP_NUM_THREADS: '1' };
 
 type Answer<Result> = { result: Result } | { failure: { type: string; retryable: boolean; message: string } };
 
@@ -48,7 +27,7 @@ export class TorchLines {
 
   constructor(python: string, surroundings: NodeJS.ProcessEnv, ranks = 1) {
     this.process = spawn(python, [...torchCommand(ranks), '--stdin'], {
-      env: torchEnvironment(surroundings),
+      env: { ...surroundings, ...TORCH_THREADS, PYTHONDONTWRITEBYTECODE: '1' },
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     this.lines = createInterface({ input: this.process.stdout! })[Symbol.asyncIterator]();

@@ -2,7 +2,8 @@
 
 It serves the learner's queue with the activities of workers/learner.ts. TEMPORAL_ADDRESS and TEMPORAL_NAMESPACE say where
 Temporal is, GRADUS_S3_URL, GRADUS_S3_ACCESS_KEY, GRADUS_S3_SECRET_KEY and GRADUS_S3_BUCKET where the store is. A step has
-GRADUS_TORCH_THREADS threads. `--capabilities` says what this learner can, and ends. `--stdin` serves lines of JSON,
+GRADUS_TORCH_THREADS threads. When it is ready it says so in a line on standard output; with GRADUS_LIFELINE it ends when
+standard input does. `--capabilities` says what this learner can, and ends. `--stdin` serves lines of JSON,
 {"activity", "request"}, in place of Temporal, each with a line {"result"} or {"failure"}.
 """
 

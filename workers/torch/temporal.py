@@ -1,10 +1,10 @@
 """The learner's queue of Temporal, served by rank 0: heartbeats, cancellation, and failures as Temporal wants them."""
 
 import asyncio
-import json
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -65,13 +65,13 @@ def activities_of(learner: Learner, call: Callable, broken: asyncio.Event) -> li
     async def serve(name: str, request: dict) -> dict:
         stop = threading.Event()
 
-        def work() -> dict:
+        def compute() -> dict:
             learner.ranks.told((name, request))
             return call(learner, name, request, stop.is_set)
 
         try:
             async with heartbeats():
-                work = asyncio.get_running_loop().run_in_executor(pool, work)
+                work = asyncio.get_running_loop().run_in_executor(pool, compute)
                 try:
                     return await asyncio.shield(work)
                 except asyncio.CancelledError:
@@ -111,7 +111,8 @@ async def run(learner: Learner, call: Callable) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    lifeline = os.environ.pop("GRADUS_LIFELINE_FD", "")
+    if os.environ.get("GRADUS_LIFELINE"):
+        follow(stop)
     worker = Worker(
         client,
         task_queue=QUEUE,
@@ -121,11 +122,7 @@ async def run(learner: Learner, call: Callable) -> None:
         graceful_shutdown_timeout=timedelta(seconds=2),
     )
     running = asyncio.ensure_future(worker.run())
-    ready = f"learner: {learner.backend}"
-    if lifeline != "":
-        follow(int(lifeline), ready, stop)
-    else:
-        print(ready, flush=True)
+    print(f"learner: {learner.backend}", flush=True)
     ends = [asyncio.ensure_future(event.wait()) for event in (stop, broken)]
     await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
     await worker.shutdown()
@@ -134,11 +131,9 @@ async def run(learner: Learner, call: Callable) -> None:
         raise OSError("a rank was lost: the ranks must be started again")
 
 
-def follow(descriptor: int, ready: str, stop: asyncio.Event) -> None:
-    """Says to the one who started this that it is ready, and ends when the other side closes."""
-    os.set_inheritable(descriptor, False)
-    os.write(descriptor, json.dumps({"descriptions": [ready]}).encode() + b"\n")
-    loop = asyncio.get_running_loop()
+def follow(stop: asyncio.Event) -> None:
+    """Ends when the one who started this closes the other side of standard input, whichever way it ended."""
+    loop, descriptor = asyncio.get_running_loop(), sys.stdin.fileno()
 
     def readable() -> None:
         if os.read(descriptor, 4096) == b"":

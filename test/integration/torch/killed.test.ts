@@ -1,0 +1,126 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { settingsFor } from '../../../cli/stack-with-workers.ts';
+import { ids } from '../../../core/names.ts';
+import type { CheckpointRef } from '../../../core/refs.ts';
+import { startStack } from '../../../infra/dev/stack.ts';
+import type { Stack } from '../../../infra/dev/stack.ts';
+import { storeDir } from '../../../infra/dev/state-dir.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { findCheckpoints } from '../../../store/training/find-checkpoints.ts';
+import { startWorkers } from '../../../workers/all-in-one.ts';
+import type { Workers } from '../../../workers/all-in-one.ts';
+import { torchProcess } from '../../../workers/torch/process.ts';
+import { killInActivity } from '../../support/kill-workers.ts';
+import { RunClient, until } from '../../support/run-client.ts';
+import { tinySpec } from '../../support/tiny-spec.ts';
+import { TORCH_THREADS, withTorch } from '../../support/torch-learner.ts';
+
+interface StepRecord {
+  stage: string;
+  step: number;
+  checkpoint: CheckpointRef;
+}
+
+// A whole run whose learner is the one in PyTorch, and nothing else is another; its worker is killed.
+
+await withTorch((python) => {
+  let stateDir: string;
+  let stack: Stack;
+  let workers: Workers;
+  let runs: RunClient;
+  let store: ObjectStore;
+  const spec = tinySpec({ maxSteps: 6 });
+
+  beforeAll(async () => {
+    stateDir = await mkdtemp(path.join(tmpdir(), 'gradus-torch-'));
+    stack = await startStack(stateDir, { ui: false });
+    const settings = settingsFor(stack, {});
+    workers = await startWorkers(settings, {
+      processes: [['orchestrator', 'verifier', 'tool'], ['rollout'], ['learner']],
+      learner: torchProcess(python, settings, { env: TORCH_THREADS }),
+      logFile: path.join(stateDir, 'logs', 'workers.log'),
+    });
+    runs = await RunClient.connect(settings);
+    store = await ObjectStore.connect(settings.store);
+  }, 300_000);
+
+  afterAll(async () => {
+    store?.close();
+    await runs?.close();
+    await workers?.stop();
+    await stack?.stop();
+    await rm(stateDir, { recursive: true, force: true });
+  });
+
+  /** Kills the worker while the files of a checkpoint are there and its manifest is not. */
+  async function killInUpload(run: string): Promise<void> {
+    const folder = path.join(storeDir(stateDir), 'objects', store.bucket, 'runs', run, 'checkpoints');
+    const begun = (): string | undefined =>
+      existsSync(folder)
+        ? readdirSync(folder).find((name) => {
+            const files = readdirSync(path.join(folder, name));
+            return files.length > 0 && !files.includes('manifest.json') && !name.startsWith('000000');
+          })
+        : undefined;
+    const deadline = Date.now() + 120_000;
+    let killed: string | undefined;
+    while (killed === undefined) {
+      if (Date.now() > deadline) throw new Error('no upload was caught');
+      await delay(1);
+      const name = begun();
+      const pid = workers.pid('learner');
+      if (name === undefined || pid === undefined) continue;
+      process.kill(pid, 'SIGKILL');
+      // It may have come to its end in the very moment of the kill: then another step is tried.
+      if (!existsSync(path.join(folder, name, 'manifest.json'))) killed = name;
+    }
+    await workers.ready();
+    await until(
+      async () => (existsSync(path.join(folder, killed!, 'manifest.json')) ? true : undefined),
+      120_000,
+      () => `${killed} was not finished`,
+    );
+  }
+
+  /** What every step of a run has come to: the records of its learner, and the files of the checkpoints that are left. */
+  async function madeBy(run: string) {
+    const records = await Promise.all(
+      (await store.list(`runs/${run}/metrics/`)).map(async ({ key }) => {
+        const ref = (await store.head(key))!;
+        const { stage, step, checkpoint } = (await store.getJson(ref)) as unknown as StepRecord;
+        return [stage, step, checkpoint.weights];
+      }),
+    );
+    const { checkpoints } = await findCheckpoints(store, run);
+    const files = checkpoints.map(({ ref, manifest }) => [
+      ref.step,
+      ...Object.entries(manifest.files).map(([name, { sha256 }]) => [name, sha256]),
+    ]);
+    const { folders } = await store.listFolder(`runs/${run}/checkpoints/`);
+    return { records, files, folders: folders.length, backends: checkpoints.map((c) => c.manifest.backend) };
+  }
+
+  test('a run ends, and killed in mid-step and in an upload it ends with the same checkpoints', async () => {
+    await (await runs.start('left-alone', spec)).result();
+    const expected = await madeBy('left-alone');
+    expect(expected.records.length).toBeGreaterThan(5);
+    expect(expected.folders).toBe(expected.files.length);
+    expect(expected.backends.slice(1).every((backend) => backend.startsWith('pytorch '))).toBe(true);
+
+    const inStep = await runs.start('killed-in-step', spec);
+    const stage = () => ids.stage('killed-in-step', 'rl');
+    await killInActivity({ workers, runs }, stage, 'trainStep', 'learner');
+    await inStep.result();
+    expect(await madeBy('killed-in-step')).toEqual(expected);
+
+    const inUpload = await runs.start('killed-in-upload', spec);
+    await killInUpload('killed-in-upload');
+    await inUpload.result();
+    expect(await madeBy('killed-in-upload')).toEqual(expected);
+  }, 600_000);
+});
