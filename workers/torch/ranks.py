@@ -126,4 +126,6 @@ class Ranks:
         for part in module.modules():
             if hasattr(part, "set_gradient_divide_factor"):
                 part.set_gradient_divide_factor(1.0)
+                # Gloo knows no other sum than the plain one.
+                part.set_force_sum_reduction_for_comms(True)
         return module
