@@ -36,7 +36,7 @@ def write(tensors: Tensors, metadata: dict[str, str]) -> bytes:
 
 
 def read(data: bytes, what: str) -> tuple[Tensors, dict[str, str]]:
-    """Tensors in the order of the header, and its metadata. Raises Fault("store", "invalid-safetensors")."""
+    """Tensors in the order of the header, and its metadata. Raises Fault("store", "corrupt-safetensors")."""
     try:
         (length,) = struct.unpack_from("<Q", data)
         header = json.loads(data[8 : 8 + length])
@@ -52,4 +52,4 @@ def read(data: bytes, what: str) -> tuple[Tensors, dict[str, str]]:
         return tensors, metadata
     except (ValueError, KeyError, TypeError, struct.error, RuntimeError) as error:
         message = f"{what} is no safetensors file that can be read here: {error!r}"
-        raise Fault("store", "invalid-safetensors", message) from error
+        raise Fault("store", "corrupt-safetensors", message) from error

@@ -1,0 +1,165 @@
+"""The Python side of the golden files in test/golden/learner; the other side is test/integration/torch/contract.test.ts."""
+
+import json
+import re
+import unittest
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import checkpoint
+import learner
+import temporal
+from adam import Adam
+from batch import decode
+from fault import Fault
+from learner import Learner, initial_adapter
+from losses import loss_of
+from objects import json_bytes, ref_of
+from random_numbers import normal, philox, random_key, uniform
+from ranks import Ranks
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+SOURCES = Path(learner.__file__).resolve().parent
+
+
+def golden(name: str):
+    return json.loads((GOLDEN / "learner" / name).read_bytes())
+
+
+class Folder:
+    """A store of the golden checkpoints, which nothing may be written to but what is there."""
+
+    def __init__(self) -> None:
+        root = GOLDEN / "learner" / "checkpoints"
+        self.files = {f"runs/golden/checkpoints/{f.relative_to(root)}": f.read_bytes() for f in root.rglob("*") if f.is_file()}
+
+    def get(self, ref: dict) -> bytes:
+        data = self.files[ref["key"]]
+        assert ref_of(ref["key"], data) == ref
+        return data
+
+    def get_json(self, ref: dict):
+        return json.loads(self.get(ref))
+
+    def ref(self, folder: str, version: str) -> dict:
+        key = next(key for key in self.files if f"/{folder}" in key and key.endswith("manifest.json"))
+        return {"manifest": ref_of(key, self.files[key]), "weights": version, "step": 0}
+
+
+class Randomness(unittest.TestCase):
+    def test_philox_is_that_of_the_paper(self):
+        for vector in golden("random.json")["philox"]:
+            low, high, *rest = vector["counter"]
+            if rest != [0, 0]:
+                continue
+            counter = np.array([low | high << 32], dtype=np.uint64)
+            words = philox((vector["key"]["k0"], vector["key"]["k1"]), counter)
+            self.assertEqual([int(word[0]) for word in words], vector["words"])
+
+    def test_keys_and_draws_are_those_of_the_other_side(self):
+        for stream in golden("random.json")["streams"]:
+            key = random_key(*stream["path"])
+            self.assertEqual(list(key), stream["key"])
+            self.assertEqual(uniform(key, 4).tolist(), stream["uniform"])
+            self.assertEqual(uniform(key, 1, 2**40 + 7).tolist(), [stream["late"]])
+            np.testing.assert_allclose(normal(key, 4), stream["normal"], rtol=1e-12)
+
+    def test_a_fresh_adapter_is_that_of_the_other_side_to_the_bit(self):
+        given = golden("random.json")["adapter"]
+        base = {name: torch.zeros(shape) for name, shape in given["weights"]}
+        adapter = initial_adapter(base, given["lora"], given["seed"])
+        self.assertEqual(list(adapter), list(given["drawn"]))
+        for name, tensor in adapter.items():
+            self.assertEqual(tensor.flatten().tolist(), given["drawn"][name])
+
+
+class Checkpoints(unittest.TestCase):
+    def round_trip(self, folder: str) -> checkpoint.Checkpoint:
+        store = Folder()
+        manifest = next(json.loads(d) for k, d in store.files.items() if f"/{folder}" in k and k.endswith("manifest.json"))
+        digests = {name: file["sha256"] for name, file in manifest["files"].items()}
+        ref = store.ref(folder, checkpoint.version_of(digests, manifest.get("base")))
+        read = checkpoint.load(store, ref)
+        written = checkpoint.contents_of(read)
+        self.assertEqual(list(written), list(manifest["files"]))
+        for name, data in written.items():
+            self.assertEqual(data, store.get(manifest["files"][name]), name)
+        # The manifest, too, is the same but for who wrote it.
+        self.assertEqual(json_bytes(manifest), store.files[ref["manifest"]["key"]])
+        return read
+
+    def test_all_weights_with_a_critic_are_written_back_to_the_byte(self):
+        read = self.round_trip("000001-")
+        self.assertEqual([read.policy.updates, read.critic.updates], [3, 2])
+
+    def test_an_adapter_is_written_back_to_the_byte_and_knows_its_base(self):
+        read = self.round_trip("000002-")
+        self.assertEqual(read.lora["targetModules"], ["q_proj", "down_proj"])
+        self.assertEqual(set(read.merged()), set(read.base_weights))
+
+    def test_a_manifest_of_other_weights_is_refused(self):
+        store = Folder()
+        with self.assertRaises(Fault) as caught:
+            checkpoint.load(store, store.ref("000001-", "0" * 64))
+        self.assertEqual(caught.exception.type, "invalid-manifest")
+
+
+class Batches(unittest.TestCase):
+    def test_the_golden_batches_are_read(self):
+        everything = decode((GOLDEN / "batch" / "everything.safetensors").read_bytes())
+        self.assertEqual(everything.tokens.tolist(), [4, 5, 6, 7])
+        self.assertEqual(everything.updates, [[1, 0], [1]])
+        self.assertEqual(everything.streams["rollout"].tolist(), [0, 0, -0.25, -3])
+        self.assertEqual(everything.sequences["teacher"].tolist(), [-1, 1])
+        self.assertEqual(everything.kept_offsets.tolist(), [0, 0, 0, 2, 3])
+        self.assertEqual(len(decode((GOLDEN / "batch" / "empty.safetensors").read_bytes())), 0)
+
+
+class Words(unittest.TestCase):
+    def test_requests_ask_for_what_there_is(self):
+        for name in ("train-request", "train-request-everything", "train-request-distillation"):
+            loss_of(golden(f"{name}.json")["objective"])
+
+    def test_the_queue_and_the_heartbeat_are_those_of_the_other_side(self):
+        said = golden("activities.json")
+        self.assertEqual(temporal.QUEUE, said["queue"])
+        self.assertEqual(temporal.BEAT_SECONDS, said["heartbeat"]["everySeconds"])
+
+    def test_capabilities_are_the_golden_ones(self):
+        said = Learner(None, Ranks(torch.device("cpu"))).capabilities()
+        self.assertEqual(said | {"backend": golden("capabilities.json")["backend"]}, golden("capabilities.json"))
+
+    def test_every_fault_is_in_the_list_of_failures(self):
+        known = {failure["type"]: failure["retry"] for failure in golden("failures.json")}
+        found = set()
+        for source in SOURCES.rglob("*.py"):
+            text = source.read_text()
+            found |= {f"gradus.{b}.{t}" for b, t in re.findall(r'Fault\(\s*"([a-z]+)",\s*"([a-z-]+)"', text)}
+            found |= {f"gradus.learner.{t}" for t in re.findall(r'wrong\(\s*"([a-z-]+)"', text)}
+            found |= set(re.findall(r'type="(gradus\.[a-z.-]+)"', text))
+        self.assertLess({"gradus.learner.diverged", "gradus.store.corrupt-object"}, found)
+        # What a worker meets before it serves anything is no failure of an activity.
+        self.assertEqual(found - {"gradus.infra.settings", "gradus.store.unconditional-writes"} - set(known), set())
+
+    def test_an_unexpected_error_is_tried_five_times(self):
+        retried = [not temporal.failure_of(KeyError("x"), attempt).non_retryable for attempt in (1, 4, 5)]
+        self.assertEqual(retried, [True, True, False])
+        self.assertTrue(temporal.failure_of(Fault("learner", "diverged", ""), 1).non_retryable)
+        self.assertEqual(temporal.failure_of(OSError(28, "full"), 9).type, "gradus.infra.disk-full")
+
+
+class Optimizer(unittest.TestCase):
+    def test_epsilon_is_added_before_the_bias_is_corrected(self):
+        parameter = torch.nn.Parameter(torch.tensor([1.0]))
+        parameter.grad = torch.tensor([0.5])
+        adam = Adam({"w": parameter}, {}, {}, 0)
+        given = {"learningRate": 0.1, "warmupUpdates": 0, "beta1": 0.9, "beta2": 0.99, "epsilon": 1.0, "maxGradientNorm": 0}
+        adam.descend(given, 0.0, "update 1", Ranks(torch.device("cpu")))
+        m, v = 0.05, 0.0025
+        self.assertAlmostEqual(float(parameter.detach()), 1 - 0.1 * 0.01**0.5 / 0.1 * m / (v**0.5 + 1.0), places=6)
+
+
+if __name__ == "__main__":
+    unittest.main()
