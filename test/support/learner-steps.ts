@@ -3,7 +3,7 @@ import type { TrainRequest, TrainResult } from '../../core/requests.ts';
 import type { ModelConfig, Weights } from '../../core/model/config.ts';
 import { newModelFiles } from '../../engine/new-model-files.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { keepBatch } from '../../store/training/batches.ts';
+import { putBatch } from '../../store/training/batches.ts';
 import { saveCheckpoint } from '../../store/training/checkpoints.ts';
 import { CASE_MODEL, caseBatch } from './engine/learner-cases.ts';
 import type { LearnerCase } from './engine/learner-cases.ts';
@@ -63,7 +63,7 @@ export async function twoSteps(
 ): Promise<TrainResult[]> {
   const model = one.model ?? CASE_MODEL;
   const first = await begin(store, run, model, 1);
-  const { ref: batch } = await keepBatch(store, `runs/${run}/batch.safetensors`, caseBatch(one));
+  const { ref: batch } = await putBatch(store, `runs/${run}/batch.safetensors`, caseBatch(one));
   const reference = one.reference ? await begin(store, `${run}-reference`, model, 5) : null;
   const teachers = await Promise.all(
     Array.from({ length: one.teachers ?? 0 }, (_, i) => begin(store, `${run}-teacher-${i}`, model, 7 + i)),
