@@ -278,7 +278,7 @@ test('what is tried again is told from what nobody serves, and both from a quest
   const by = ['--reviewer', 'ann'];
   expect(await gradus('review', 'submit', REVIEW, ...by, '--score', '1')).toMatchObject({ code: 0 });
   const back = await gradus('review', 'withdraw', REVIEW, ...by, '--reason', 'a slip');
-  expect(back).toMatchObject({ code: 0, stdout: 'taken back: 0 of 2 reviewers have answered\n' });
+  expect(back).toMatchObject({ code: 0, stdout: 'withdrawn: 0 of 2 reviewers have answered\n' });
   const closed = await gradus('review', 'withdraw', REVIEW, ...by, '--all');
   expect(closed).toMatchObject({ code: 0, stdout: 'the review is closed without a verdict\n' });
   await told({ kind: 'review', over: true });
