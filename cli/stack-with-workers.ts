@@ -15,6 +15,7 @@ import type { Workers, WorkersOptions } from '../workers/all-in-one.ts';
 import { sdkMetrics } from '../workers/sdk-metrics.ts';
 import { readSettings } from '../workers/settings.ts';
 import { SupervisedProcess } from '../workers/supervised-process.ts';
+import type { ProcessKind } from '../workers/supervised-process.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
 
 /** Servers and workers of one machine. */
@@ -29,8 +30,10 @@ export interface Installation {
 }
 
 export interface InstallationOptions
-  extends StackOptions, Pick<WorkersOptions, 'processes' | 'env' | 'plugins' | 'learner'> {
+  extends StackOptions, Pick<WorkersOptions, 'processes' | 'env' | 'plugins'> {
   stateDir?: string;
+  /** What learns in place of the learner of this program. */
+  learner?: (settings: WorkerSettings) => ProcessKind;
   /** Where alerts are posted besides; default GRADUS_ALERT_WEBHOOK. */
   alertWebhook?: string;
   /** Serve the pages that show runs and steer them, on loopback; a number is the port. */
@@ -46,8 +49,10 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
   try {
     await linkTemporal(stack);
     const metrics = await metricsPorts(options);
+    const { learner, ...others } = options;
     const starting = startWorkers(settings, {
-      ...options,
+      ...others,
+      ...(learner && { learner: learner(settings) }),
       metrics,
       logFile: path.join(logsDir(stateDir), 'workers.log'),
     });

@@ -1,8 +1,10 @@
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
+import { GradusError } from '../../core/errors.ts';
 import { commandLine, IN_CHECKOUT } from '../../core/installation.ts';
 import { keysFile } from '../../infra/dev/store-keys.ts';
 import { DEFAULT_STATE_DIR, storeDir } from '../../infra/dev/state-dir.ts';
 import { setUpOnce } from '../setup/set-up-once.ts';
+import { findTorch } from '../setup/torch-python.ts';
 import { STATE_DIR } from '../connection.ts';
 import { checkModules } from '../check-beforehand.ts';
 import { alertWebhook, startAlerting } from '../alerting.ts';
@@ -15,6 +17,7 @@ import type { InstallationOptions } from '../stack-with-workers.ts';
 import { shellWord } from '../../environments/sandbox/command.ts';
 import { fileOfModule } from '../../environments/host/ready.ts';
 import { PLUGINS } from '../../plugins/index.ts';
+import { torchProcess } from '../../workers/torch/process.ts';
 
 async function hold(options: InstallationOptions): Promise<void> {
   alertWebhook(options.alertWebhook);
@@ -80,6 +83,25 @@ export function exportLine(of: {
   return `export ${variables.join(' ')}`;
 }
 
+function parseRanks(text: string): number {
+  const ranks = Number(text);
+  if (!Number.isInteger(ranks) || ranks < 1) throw new InvalidArgumentError('ranks are a number from 1');
+  return ranks;
+}
+
+/** Throws GradusError('infra', 'torch-missing') where its packages are not set up. */
+async function inTorch(ranks: number): Promise<NonNullable<InstallationOptions['learner']>> {
+  const python = await findTorch();
+  if (python === undefined) {
+    throw new GradusError(
+      'infra',
+      'torch-missing',
+      `PyTorch is not set up: ${commandLine('setup torch')}, then run the command again`,
+    );
+  }
+  return (settings) => torchProcess(python, settings, { ranks });
+}
+
 /** `gradus dev` */
 export function devCommand(): Command {
   const command = withStackFlags(new Command('dev'));
@@ -89,7 +111,20 @@ export function devCommand(): Command {
       `leave out the ${name} tiers, which are served where "${commandLine(`setup ${name}`)}" has run`,
     );
   }
-  return command.action((options: InstallationOptions & Record<string, unknown>) =>
-    hold({ ...options, plugins: PLUGINS.filter(({ name }) => options[name] !== false) }),
+  command.option(
+    '--torch [ranks]',
+    `learn in PyTorch, with as many ranks, where "${commandLine('setup torch')}" has run`,
+    parseRanks,
+  );
+  return command.action(
+    async ({
+      torch,
+      ...options
+    }: InstallationOptions & Record<string, unknown> & { torch?: number | true }) =>
+      hold({
+        ...options,
+        ...(torch !== undefined && { learner: await inTorch(torch === true ? 1 : torch) }),
+        plugins: PLUGINS.filter(({ name }) => options[name] !== false),
+      }),
   );
 }
