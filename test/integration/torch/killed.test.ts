@@ -68,8 +68,8 @@ await withTorch((python) => {
           })
         : undefined;
     const deadline = Date.now() + 120_000;
-    let killed: string | undefined;
-    while (killed === undefined) {
+    let caught: string | null = null;
+    while (caught === null) {
       if (Date.now() > deadline) throw new Error('no upload was caught');
       await delay(1);
       const name = begun();
@@ -77,11 +77,12 @@ await withTorch((python) => {
       if (name === undefined || pid === undefined) continue;
       process.kill(pid, 'SIGKILL');
       // It may have come to its end in the very moment of the kill: then another step is tried.
-      if (!existsSync(path.join(folder, name, 'manifest.json'))) killed = name;
+      if (!existsSync(path.join(folder, name, 'manifest.json'))) caught = name;
     }
+    const killed = caught;
     await workers.ready();
     await until(
-      async () => (existsSync(path.join(folder, killed!, 'manifest.json')) ? true : undefined),
+      async () => (existsSync(path.join(folder, killed, 'manifest.json')) ? true : undefined),
       120_000,
       () => `${killed} was not finished`,
     );

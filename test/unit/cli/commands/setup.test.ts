@@ -17,7 +17,7 @@ async function refusalOf(...args: string[]): Promise<string> {
 
 test('a part that there is not is answered with the nearest, or with all of them', async () => {
   expect(await refusalOf('swee')).toContain('there is no swee to set up; did you mean "swe"?');
-  const parts = 'chemistry, sandbox, python, corpora, swe, browser';
+  const parts = 'chemistry, sandbox, python, torch, corpora, swe, browser';
   expect(await refusalOf('everything')).toContain(`valid: ${parts}`);
 });
 
