@@ -54,13 +54,12 @@ const begin = (store: ObjectStore, run: string, model: ModelConfig, seed: number
     files: filesOf(model),
   });
 
-/** Two steps; the second goes on from what the first has kept. */
-export async function twoSteps(
+/** A checkpoint to begin with, and the request of a step that goes on from one. */
+export async function caseOf(
   store: ObjectStore,
   run: string,
   one: LearnerCase,
-  train: (request: TrainRequest) => Promise<TrainResult>,
-): Promise<TrainResult[]> {
+): Promise<{ first: CheckpointRef; request: (step: number, parent: CheckpointRef) => TrainRequest }> {
   const model = one.model ?? CASE_MODEL;
   const first = await begin(store, run, model, 1);
   const { ref: batch } = await putBatch(store, `runs/${run}/batch.safetensors`, caseBatch(one));
@@ -68,26 +67,34 @@ export async function twoSteps(
   const teachers = await Promise.all(
     Array.from({ length: one.teachers ?? 0 }, (_, i) => begin(store, `${run}-teacher-${i}`, model, 7 + i)),
   );
-  const results: TrainResult[] = [];
-  for (const step of [1, 2]) {
-    const request: TrainRequest = {
-      run,
-      stage: 'rl',
-      stageStep: step,
-      step,
-      parent: results.at(-1)?.checkpoint ?? first,
-      batch,
-      objective: one.objective,
-      optimizer,
-      resetOptimizer: false,
-      seed: 11,
-      reference,
-      ...(teachers.length > 0 && { teachers }),
-      ...one.more,
-    };
-    results.push(await train(request));
-  }
-  return results;
+  const request = (step: number, parent: CheckpointRef): TrainRequest => ({
+    run,
+    stage: 'rl',
+    stageStep: step,
+    step,
+    parent,
+    batch,
+    objective: one.objective,
+    optimizer,
+    resetOptimizer: false,
+    seed: 11,
+    reference,
+    ...(teachers.length > 0 && { teachers }),
+    ...one.more,
+  });
+  return { first, request };
+}
+
+/** Two steps; the second goes on from what the first has kept. */
+export async function twoSteps(
+  store: ObjectStore,
+  run: string,
+  one: LearnerCase,
+  train: (request: TrainRequest) => Promise<TrainResult>,
+): Promise<TrainResult[]> {
+  const { first, request } = await caseOf(store, run, one);
+  const before = await train(request(1, first));
+  return [before, await train(request(2, before.checkpoint))];
 }
 
 const norm = (numbers: Iterable<number>): number => {

@@ -103,7 +103,7 @@ class Checkpoints(unittest.TestCase):
         store = Folder()
         with self.assertRaises(Fault) as caught:
             checkpoint.load(store, store.ref("000001-", "0" * 64))
-        self.assertEqual(caught.exception.type, "invalid-manifest")
+        self.assertEqual(caught.exception.type, "checkpoint-conflict")
 
 
 class Batches(unittest.TestCase):

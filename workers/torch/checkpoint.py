@@ -119,11 +119,11 @@ def manifest_of(store: ObjectStore, ref: dict) -> dict:
         problem = f"its format is {manifest.get('format')}"
     elif any(file["key"] != f"{folder}/{name}" for name, file in manifest["files"].items()):
         problem = f"it names files that are not in {folder}"
-    elif version_of({n: f["sha256"] for n, f in manifest["files"].items()}, manifest.get("base")) != ref["weights"]:
-        problem = f"its weights are not {ref['weights']}"
     if problem:
         message = f"{ref['manifest']['key']} is not a manifest of {FORMAT}: {problem}. Use another checkpoint"
         raise Fault("store", "invalid-manifest", message)
+    if version_of({name: file["sha256"] for name, file in manifest["files"].items()}, manifest.get("base")) != ref["weights"]:
+        raise conflict(ref["manifest"]["key"])
     return manifest
 
 

@@ -106,6 +106,21 @@ await withTorch((python) => {
     return { records, files, folders: folders.length, backends: checkpoints.map((c) => c.manifest.backend) };
   }
 
+  test('a run that is cancelled stops its step, and the worker goes on to the next run', async () => {
+    const handle = await runs.start('cancelled', spec);
+    await until(
+      async () => {
+        const seen = await runs.pending(ids.stage('cancelled', 'warm-start'), 'trainStep');
+        return typeof seen !== 'string' && seen.started ? true : undefined;
+      },
+      120_000,
+      () => 'no step was begun',
+    );
+    await handle.cancel();
+    await expect(handle.result()).rejects.toThrow();
+    expect(await store.list('runs/cancelled/metrics/')).toEqual([]);
+  }, 300_000);
+
   test('a run ends, and killed in mid-step and in an upload it ends with the same checkpoints', async () => {
     await (await runs.start('left-alone', spec)).result();
     const expected = await madeBy('left-alone');
