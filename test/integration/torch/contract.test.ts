@@ -44,7 +44,7 @@ test('the page of the contract lists every failure, and whether it is retried', 
     ).toBe(true);
   }
   const store = failures.filter(({ type }) => DAMAGE.has(type.split('.')[2]!));
-  // A run waits for what a person can mend: these must not be tried again and again.
+  // A run waits for what a person can restore: these must not be tried again and again.
   expect(store.every(({ retry }) => !retry)).toBe(true);
 });
 
