@@ -9,12 +9,12 @@ import { configOf, tokenizerOf } from './fixtures.ts';
 const spoken = (...of: Parameters<typeof dialectsSpoken>): string[] =>
   dialectsSpoken(...of).all.flatMap(({ name, missing }) => (missing === null ? [name] : []));
 
-test('a model of the family of Qwen speaks hermes by itself, and can be taught those that are plain text', () => {
+test('a model of the family of Qwen speaks hermes by itself, and can be trained to speak those that are plain text', () => {
   const of = [tokenizerOf('qwen'), configOf('qwen', 'qwen2.5-like')] as const;
   expect(spoken(...of)).toEqual(['hermes', 'search-r1', 'retool']);
   expect(dialectLines(dialectsSpoken(...of))).toEqual([
     'it speaks hermes where the spec names no other dialect',
-    'it can be taught search-r1, retool: {"model": {"from": …, "dialect": {"name": "search-r1"}}}',
+    'it can be trained to speak search-r1, retool: {"model": {"from": …, "dialect": {"name": "search-r1"}}}',
     expect.stringMatching(/^not gradus: its tokenizer has no /),
     'not llama3: its chat template knows no role ipython',
   ]);
