@@ -123,7 +123,7 @@ test.each<[string, () => Promise<string[]>, RegExp]>([
     async () => [await changed('broken', {}, new Uint8Array(20)), '--base', 'base'],
     /safetensors/,
   ],
-  ['a base for a whole model', async () => [base, '--base', 'base'], /no LoRA adapter alone/],
+  ['a base for a whole model', async () => [base, '--base', 'base'], /is no LoRA adapter: leave out --base/],
 ])('%s is refused in a sentence, and nothing is stored', async (_, args, message) => {
   await expect(gradus('import', ...(await args()), '--as', 'refused')).rejects.toMatchObject({
     stderr: expect.stringMatching(message) as string,
