@@ -8,7 +8,7 @@
 export const PROMISES: readonly { promise: string; paths: readonly string[] }[] = [
   {
     promise: 'A run that is killed anywhere, with its servers or without, ends with the same weights.',
-    paths: ['recovery/kill-anywhere.test.ts', 'faults/run-faults.test.ts'],
+    paths: ['recovery/kill-anywhere.test.ts'],
   },
   {
     promise: 'Damaged objects lose nothing: the run asks, and goes on when they are restored.',
@@ -66,7 +66,6 @@ export const PROMISES: readonly { promise: string; paths: readonly string[] }[] 
       'runs/episode-index.test.ts',
       'runs/token-advantages.test.ts',
       'runs/steps.test.ts',
-      'protocols/openenv.test.ts',
     ],
   },
 ];
@@ -78,7 +77,25 @@ export const LONG_UNITS: readonly { because: string; paths: readonly string[] }[
     paths: ['infra/setup/python-environment.test.ts', 'infra/setup/decoder-native.test.ts'],
   },
   {
-    because: 'They count how often an alarm is false, over thousands of simulated stages.',
-    paths: ['core/diagnosis/healthy.test.ts'],
+    because: 'They count how often an alarm or a rule of a stage errs, over thousands of simulated stages.',
+    paths: [
+      'core/diagnosis/healthy.test.ts',
+      'core/diagnosis/simulated.test.ts',
+      'core/diagnosis/toy-training.test.ts',
+      'core/training/changed-looks.test.ts',
+      'core/training/repeated-looks.test.ts',
+      'core/training/stage-errors.test.ts',
+    ],
+  },
+  {
+    because: 'They start a process for each case, and what they protect changes seldom.',
+    paths: [
+      'engine/decoder/thread-count.test.ts',
+      'engine/learner/process/remote-learner.test.ts',
+      'environments/check/each-by-itself.test.ts',
+      'environments/host/arguments.test.ts',
+      'environments/host/present.test.ts',
+      'environments/host/realms.test.ts',
+    ],
   },
 ];
