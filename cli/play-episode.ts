@@ -1,5 +1,5 @@
 import { advanceEpisode } from '../activities/rollout/advance-episode.ts';
-import type { PolicyLease } from '../activities/rollout/policy-pool.ts';
+import type { PolicyLease } from '../activities/rollout/policies.ts';
 import type { Episode } from '../core/episode/episode.ts';
 import { GradusError } from '../core/errors.ts';
 import { randomKey } from '../core/random.ts';

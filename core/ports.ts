@@ -55,6 +55,7 @@ export interface TrainingPorts {
   batch(request: BatchRequest): Promise<BatchResult>;
   /** Takes a step's candidates up the verification ladder. Only asked where the spec has one. */
   escalate(request: StepEscalation): Promise<EscalatedStep>;
+  /** Throws LogprobGapError where the request has a bound and the sampler is further from the learner. */
   train(request: TrainRequest): Promise<TrainResult>;
   retain(request: RetentionRequest): Promise<void>;
   /** Keeps what a step leaves behind, and tells those who watch the run of it. May return before that is done. */
@@ -65,6 +66,9 @@ export interface TrainingPorts {
    */
   ask<D extends Decision>(question: Question<D>, step: StepPlace): Promise<D | 'stop'>;
 }
+
+/** What was sampled is so far from the weights that learn that the step was not trained. */
+export class LogprobGapError extends Error {}
 
 /** A step of a stage, from 1. */
 export type StepPlace = Pick<StepFacts, 'stage' | 'stageStep'>;

@@ -12,6 +12,7 @@ import type { LearnerSpec } from './schema/learner.ts';
 import type { LoraSpec } from './schema/lora.ts';
 import type { ModelSource } from './schema/model.ts';
 import type { OptimizerSpec } from './schema/optimizer.ts';
+import type { OtherPolicySpec, ServedPolicySpec } from './schema/policy.ts';
 import type { RetentionSpec } from './schema/retention.ts';
 import type { RewardSpec } from './schema/reward.ts';
 import type { SamplingSpec } from './schema/sampling.ts';
@@ -44,6 +45,8 @@ export interface GroupRequest {
   retries: number;
   samples: number;
   checkpoint: CheckpointRef;
+  /** Absent: the decoder of rollout workers samples. */
+  policy?: OtherPolicySpec;
   sampling: SamplingSpec;
   reward: RewardSpec;
   /** Probability that an episode begins with a call of a tool that was drawn at random. */
@@ -80,6 +83,12 @@ export interface AdvanceProgress {
   done: number;
   total: number;
   tokens: number;
+}
+
+/** Whether servers can do what a run asks. `scalesLogits`: some of it is sampled at another temperature than 1. */
+export interface ServersRequest {
+  policy: ServedPolicySpec;
+  scalesLogits: boolean;
 }
 
 export interface AdvanceResult {
@@ -367,6 +376,8 @@ export interface TrainRequest {
   /** Train an adapter, which starts beside the weights of a parent that has none. Absent: train all weights. */
   lora?: LoraSpec | undefined;
   compute?: LearnerSpec | undefined;
+  /** Mean |learner − sampler| log-prob above which the step is refused before the first update, nats. Absent: no bound. */
+  maxLogprobGap?: number;
 }
 
 /**
@@ -413,6 +424,12 @@ export interface LearnerMetrics {
   seconds: number;
 }
 
+/** Asks the learner what it makes of the fixed sequence, for servers to be compared with. */
+export interface ProbeRequest {
+  run: string;
+  checkpoint: CheckpointRef;
+}
+
 export interface TrainResult {
   checkpoint: CheckpointRef;
   metrics: LearnerMetrics;
@@ -431,6 +448,8 @@ export interface EvaluationRequest {
   tasks: number;
   /** Of each task; absent: one. */
   samples?: number;
+  /** As in a group. */
+  policy?: OtherPolicySpec;
   split: Split;
   sampling: SamplingSpec;
   reward: RewardSpec;

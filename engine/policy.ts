@@ -68,6 +68,18 @@ export interface SampleResult {
   alternatives?: Alternative[][];
   /** Why the turn ended. */
   finish: 'stop' | 'length';
+  /** Where a server has sampled it. */
+  served?: ServedBy;
+}
+
+/** Which server has sampled something, and with which weights. */
+export interface ServedBy {
+  /** Its address. */
+  server: string;
+  /** Digest of the weights that were asked for. */
+  weights: string;
+  /** Which weights made the tokens from `start` up to `end`, as the server says it; absent where it does not. */
+  versions?: { version: string; start: number; end: number }[];
 }
 
 /** Something that continues episodes. The local decoder is one; a server or a recording are others. */

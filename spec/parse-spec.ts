@@ -7,11 +7,13 @@ import { withOwnNames } from './other-names.ts';
 import { checkEvaluation, evaluationOf } from '../core/schema/evaluation.ts';
 import { checkModel, modelOf } from '../core/schema/model.ts';
 import type { NamedModel } from '../core/schema/model.ts';
+import { checkPolicy, policyOf } from '../core/schema/policy.ts';
 import { checkReward, rewardSpecOf } from '../core/schema/reward.ts';
 import { checkSampling } from '../core/schema/sampling.ts';
 import { checkStages, stagesOf } from '../core/schema/stages/stages.ts';
 import { checkVerification, verificationOf } from '../core/schema/verification.ts';
 import { checkNames } from '../core/schema/tasks.ts';
+import { withServedDefaults } from './served-defaults.ts';
 import { inside, parseStrictly, refusalOfSpec } from '../core/schema/strict.ts';
 import type { Path, SpecProblem } from '../core/schema/strict.ts';
 
@@ -27,7 +29,7 @@ const WHAT = 'the curriculum spec';
  */
 export function parseSpec(written: unknown, run: string, environments: SpecEnvironments): ParsedSpec {
   const own = readNames(written).written;
-  const spec = withFittingCounts(own, readShape(own), environments);
+  const spec = withServedDefaults(own, withFittingCounts(own, readShape(own), environments));
   const problems: SpecProblem[] = [];
   check(spec, environments, (path, message) => {
     problems.push({ path, message: message + noteOfDefault(path, own, spec) });
@@ -74,6 +76,7 @@ function check(spec: WrittenSpec, environments: SpecEnvironments, refuse: Refuse
   if (verification) checkVerification(verification, reward, used, refuse);
   checkModel(model, sampling, refuse);
   checkSampling(sampling, refuse);
+  checkPolicy(spec.policy, sampling, refuse);
   checkStages(stages, spec, environments, refuse);
   checkEvaluation(evaluation, environments, refuse);
 }
@@ -93,12 +96,14 @@ function normalize(written: WrittenSpec, run: string, environments: SpecEnvironm
   const taskVersions = Object.fromEntries(
     usedBy(written, environments).flatMap(({ name, version }) => (version ? [[name, version]] : [])),
   );
+  const policy = policyOf(written.policy, model.lora !== undefined);
   return {
     run: written.run ?? run,
     seed: written.seed,
     model: modelOf(model),
     ...(model.lora && { lora: model.lora }),
     learner: written.learner,
+    ...(policy && { policy }),
     ...(Object.keys(taskVersions).length > 0 && { taskVersions }),
     sampling: written.sampling,
     reward: rewardSpecOf(written.reward, written.sampling, verification),

@@ -65,6 +65,10 @@ export const batchKey = (run: string, stage: string, step: number): string =>
 export const scoresKey = (run: string, stage: string, step: number): string =>
   `runs/${segment(run)}/scores/${segment(stage)}/${padded(step)}.safetensors`;
 
+/** What the learner says of the fixed sequence under these weights. */
+export const probeKey = (run: string, weights: string): string =>
+  `runs/${segment(run)}/probes/${segment(weights)}.json`;
+
 /** Which stored tasks a stage learns from. */
 export const storedKey = (run: string, stage: string): string =>
   `runs/${segment(run)}/stored/${segment(stage)}.json`;

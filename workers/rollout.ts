@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Worker } from '@temporalio/worker';
 import { durable } from '../activities/durable.ts';
+import { OtherPolicies } from '../activities/rollout/other-policies.ts';
 import { PolicyPool } from '../activities/rollout/policy-pool.ts';
 import { createRollout } from '../activities/rollout/rollout.ts';
 import { createTools } from '../activities/rollout/tools.ts';
@@ -14,8 +15,9 @@ import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 export async function createRolloutWorker(runtime: WorkerRuntime): Promise<RoleWorker> {
   const threads = runtime.settings.decoderThreads;
   const policies = new PolicyPool(runtime.store, () => createDecoder({ threads }));
+  const otherPolicies = new OtherPolicies(runtime.store);
   const ownQueue = `${QUEUES.rollout}/${randomUUID()}`;
-  const activities = durable(createRollout({ ...runtime, policies, ownQueue }), runtime.watch);
+  const activities = durable(createRollout({ ...runtime, policies, otherPolicies, ownQueue }), runtime.watch);
   const worker = await Worker.create({
     ...commonOptions(runtime, 'rollout'),
     activities,
@@ -33,7 +35,7 @@ export async function createRolloutWorker(runtime: WorkerRuntime): Promise<RoleW
       worker.shutdown();
       pinned.shutdown();
     },
-    close: () => policies.close(),
+    close: async () => void (await Promise.all([policies.close(), otherPolicies.close()])),
     description: `rollout: ${backendName()}, ${threads} thread${threads === 1 ? '' : 's'}`,
   };
 }

@@ -38,7 +38,7 @@ import { withChange } from '../core/run-change.ts';
 import type { StoredChange, RunChange } from '../core/run-change.ts';
 import { addTime, noTime, splitTime } from '../core/time/time-split.ts';
 import type { TimeSplit } from '../core/time/time-split.ts';
-import { curriculumActivities } from './activities.ts';
+import { curriculumActivities, rolloutActivities } from './activities.ts';
 import { askPerson, takeAnswer } from './ladder/ask.ts';
 import { Control } from './control/control.ts';
 import type { ControlState } from './control/control.ts';
@@ -298,6 +298,12 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     shown.stages = spec.stages.map((stage) => stage.name);
     upsertSearchAttributes(searchAttributes({ run: spec.run }));
 
+    if (spec.policy?.kind === 'http' && !carried) {
+      const scalesLogits =
+        spec.sampling.temperature !== 1 ||
+        spec.stages.some((stage) => stage.kind === 'rl' && stage.exploration?.temperature !== undefined);
+      await rolloutActivities.assertServersCan({ policy: spec.policy, scalesLogits });
+    }
     if (spec.verification) ladderId = ids.ladder(spec.run);
     if (spec.verification && !carried) await openLadder(spec.run, spec.verification);
 

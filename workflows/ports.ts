@@ -16,6 +16,7 @@ import { addIncidents } from '../core/episode/incidents.ts';
 import type { EscalationFailure, EscalationReply } from '../core/ladder/requests.ts';
 import { ids } from '../core/names.ts';
 import { noCounts } from '../core/training/evaluation.ts';
+import { LogprobGapError } from '../core/ports.ts';
 import type { TrainingPorts } from '../core/ports.ts';
 import { StopAnswered } from '../core/question.ts';
 import { addTokens, trainedTokensOf } from '../core/training/figures.ts';
@@ -53,6 +54,7 @@ const WINDOW = 32;
 
 /** Runs the groups as child workflows through a sliding window. A group that fails as a whole is data, not a crash. */
 export async function rolloutChildren(requests: readonly GroupRequest[]): Promise<GroupResult[]> {
+  await probeServed(requests);
   const results: GroupResult[] = [];
   let next = 0;
   const lane = async (): Promise<void> => {
@@ -63,6 +65,14 @@ export async function rolloutChildren(requests: readonly GroupRequest[]): Promis
   };
   await Promise.all(Array.from({ length: Math.min(WINDOW, requests.length) }, lane));
   return results;
+}
+
+/** Servers that get a checkpoint are compared with what the learner makes of it, which is asked for once. */
+async function probeServed(requests: readonly GroupRequest[]): Promise<void> {
+  const served = requests.filter(({ policy }) => policy?.kind === 'http');
+  const probes = served.map(({ run, checkpoint }) => ({ run, checkpoint }));
+  const distinct = new Map(probes.map((probe) => [probe.checkpoint.weights, probe]));
+  await Promise.all([...distinct.values()].map((probe) => learnerActivities.probePolicy(probe)));
 }
 
 async function rolloutChild(request: GroupRequest): Promise<GroupResult> {
@@ -140,7 +150,7 @@ export function trainingPorts(
       if ('message' in reply) throw ApplicationFailure.nonRetryable(reply.message, reply.type);
       return { ...reply, spans: [{ part: 'verification', start, end: Date.now() }] };
     },
-    train: learnerActivities.trainStep,
+    train: (request) => learnerActivities.trainStep(request).catch(gapAsError),
     retain: curriculumActivities.applyRetention,
     report: async (facts) => {
       await control.told;
@@ -201,6 +211,13 @@ async function signalLadder<Args extends unknown[]>(
     const what = 'Reset the run to its first workflow task: it begins another one, and adopts what is stored';
     throw ApplicationFailure.nonRetryable(`${reason}: ${messageOf(error)}. ${what}`, 'gradus.infra.ladder');
   }
+}
+
+function gapAsError(error: unknown): never {
+  const { cause } = Object(error) as { cause?: unknown };
+  if (cause instanceof ApplicationFailure && cause.type === 'gradus.learner.logprob-gap')
+    throw new LogprobGapError(cause.message, { cause: error });
+  throw error;
 }
 
 /** What waited for damage to be mended failed, because a person who was asked has stopped the run. */

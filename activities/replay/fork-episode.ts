@@ -12,7 +12,7 @@ import type { HostedEnvironment } from '../../environments/host/hosted-environme
 import { inAttempts } from '../../environments/host/in-attempts.ts';
 import { advanceEpisode, observeCall, sessionOf } from '../rollout/advance-episode.ts';
 import type { AdvanceContext } from '../rollout/advance-episode.ts';
-import type { PolicyLease } from '../rollout/policy-pool.ts';
+import type { PolicyLease } from '../rollout/policies.ts';
 import { verify } from '../verification/verify-episodes.ts';
 import { told, tokenText } from './replay-episode.ts';
 import type { ReplayedToken } from './replay-episode.ts';

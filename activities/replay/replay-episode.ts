@@ -6,7 +6,7 @@ import type { Alternative, SampleResult } from '../../engine/policy.ts';
 import type { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
 import { beginCall } from '../rollout/begin-call.ts';
-import type { PolicyLease } from '../rollout/policy-pool.ts';
+import type { PolicyLease } from '../rollout/policies.ts';
 import type { ReplayableEpisode } from './stored-episode.ts';
 
 /** A token that was sampled, then or now. */

@@ -1,28 +1,14 @@
 import type { CheckpointRef } from '../../core/refs.ts';
-import { tokenizerConfigOf } from '../../engine/dialect/checkpoint-dialect.ts';
-import type { Dialect } from '../../engine/dialect/contract.ts';
-import { openDialect } from '../../engine/dialect/open-dialect.ts';
-import type { ModelConfig } from '../../core/model/config.ts';
 import type { LocalPolicy } from '../../engine/policy.ts';
-import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
-import type { ToolFacts } from '../../environments/host/facts.ts';
-import { loadPolicy, loadUnmerged, textOf } from '../../store/training/checkpoints.ts';
+import { loadPolicy, loadUnmerged } from '../../store/training/checkpoints.ts';
 import type { PolicyContent } from '../../store/training/checkpoints.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
+import type { PolicyLease, PolicyProvider } from './policies.ts';
+import { Speakers } from './speakers.ts';
 
-/** What a dialect must know of an environment. */
-export interface Speaking {
-  tools: readonly Pick<ToolFacts, 'described'>[];
-}
-
-/** A policy that holds the weights of one checkpoint for as long as it is leased. */
-export interface PolicyLease {
+/** A decoder of this process. */
+interface LocalLease extends PolicyLease {
   policy: LocalPolicy;
-  tokenizer: Tokenizer;
-  config: ModelConfig;
-  /** What the checkpoint speaks with an environment's tools. Throws as `openDialect` does. */
-  dialectFor(environment: Speaking): Dialect;
-  release(): void;
 }
 
 type Loaded = Pick<PolicyLease, 'tokenizer' | 'config' | 'dialectFor'>;
@@ -40,14 +26,14 @@ interface Slot {
  * Decoders by checkpoint: all who ask for the same weights share one, and a decoder gets new weights only when nobody
  * uses the old ones, so that two runs on one worker do not sample from each other's policy.
  */
-export class PolicyPool {
+export class PolicyPool implements PolicyProvider {
   private readonly slots: Slot[] = [];
   private readonly waiting: (() => void)[] = [];
   private clock = 0;
   private base: { manifest: string; policy: Promise<PolicyContent> } | undefined;
   /** The last checkpoint that was loaded whole, for as long as memory is not wanted: the next may be an adapter of it. */
   private whole: { manifest: string; policy: WeakRef<PolicyContent> } | undefined;
-  private tokenizer: { json: string; tokenizer: Tokenizer } | undefined;
+  private readonly speakers = new Speakers();
   private readonly store: ObjectStore;
   private readonly create: () => LocalPolicy;
   private readonly size: number;
@@ -59,7 +45,7 @@ export class PolicyPool {
   }
 
   /** Waits while all decoders are busy with other weights. */
-  async lease(checkpoint: CheckpointRef): Promise<PolicyLease> {
+  async lease(checkpoint: CheckpointRef): Promise<LocalLease> {
     for (;;) {
       const slot = this.slotFor(checkpoint);
       if (slot === undefined) {
@@ -128,33 +114,13 @@ export class PolicyPool {
     return this.base.policy;
   }
 
-  /** A run trains weights and not the tokenizer, and one of 150,000 tokens takes a second to open. */
-  private tokenizerOf(json: string): Tokenizer {
-    if (this.tokenizer?.json !== json) this.tokenizer = { json, tokenizer: Tokenizer.fromJson(json) };
-    return this.tokenizer.tokenizer;
-  }
-
   private load(slot: Slot, checkpoint: CheckpointRef): void {
     const read = loadUnmerged(this.store, checkpoint, {}, (base) => this.baseOf(base));
     slot.ready = read.then(async (policy) => {
       const { config, weights, adapter, files } = policy;
       if (!adapter) this.whole = { manifest: checkpoint.manifest.sha256, policy: new WeakRef(policy) };
       await slot.policy.load(checkpoint.weights, config, weights, adapter);
-      const tokenizer = this.tokenizerOf(textOf(files, 'tokenizer.json'));
-      const tokenizerConfig = tokenizerConfigOf(files);
-      const dialects = new WeakMap<object, Dialect>();
-      const dialectFor = (environment: Speaking): Dialect => {
-        const known = dialects.get(environment);
-        if (known) return known;
-        const dialect = openDialect(
-          tokenizer,
-          tokenizerConfig,
-          environment.tools.map(({ described }) => described),
-        );
-        dialects.set(environment, dialect);
-        return dialect;
-      };
-      return { tokenizer, config, dialectFor };
+      return this.speakers.of(files);
     });
     slot.loading = true;
     // Whoever leases sees the failure; a load that nobody waits for any more must not end the process.

@@ -18,6 +18,7 @@ import type {
   ResumeRequest,
   ResumeResult,
   ReturnedEpisode,
+  ServersRequest,
 } from '../../core/requests.ts';
 import { toolAttempts } from '../../environments/host/facts.ts';
 import type { AskKinds } from '../../environments/host/asks.ts';
@@ -31,7 +32,9 @@ import { branchesOf, firstSampleOf } from './branches.ts';
 import { hintsFor } from './hints.ts';
 import { inAttempts } from '../../environments/host/in-attempts.ts';
 import { putImages } from './put-images.ts';
-import type { PolicyLease, PolicyPool } from './policy-pool.ts';
+import { storingPieces } from './stored-pieces.ts';
+import { OtherPolicies } from './other-policies.ts';
+import type { PolicyLease, PolicyProvider } from './policies.ts';
 import { partKey, runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { runClaims } from '../../store/run/run-claim.ts';
@@ -43,7 +46,9 @@ import type { FollowedEpisode } from './trajectory-parts.ts';
 
 export interface RolloutDependencies {
   store: ObjectStore;
-  policies: PolicyPool;
+  policies: PolicyProvider;
+  /** For runs whose spec names another policy. */
+  otherPolicies?: OtherPolicies;
   environments: Environments;
   /** The queue of this worker alone, for episodes whose sessions are pinned to it; absent: they cannot wait. */
   ownQueue?: string;
@@ -54,7 +59,8 @@ export type RolloutActivities = Durable<ReturnType<typeof createRollout>>;
 /** The number of this process's advances: sessions of different attempts of one episode must not meet. */
 let advances = 0;
 
-export function createRollout(deps: RolloutDependencies) {
+export function createRollout(given: RolloutDependencies) {
+  const deps = { ...given, otherPolicies: given.otherPolicies ?? new OtherPolicies(given.store) };
   return {
     /**
      * Starts a group and advances its episodes until each has ended or waits for a long tool call. A pure function of
@@ -66,7 +72,7 @@ export function createRollout(deps: RolloutDependencies) {
       tell?: (progress: AdvanceProgress) => void,
     ): Promise<AdvanceResult> {
       const start = Date.now();
-      const lease = await deps.policies.lease(request.checkpoint);
+      const lease = await leaseOf(deps, request, signal);
       try {
         const incidents = new IncidentList();
         const group = request.grows
@@ -98,6 +104,11 @@ export function createRollout(deps: RolloutDependencies) {
       }
     },
 
+    /** Whether the servers of a run can do what it asks; before anything is spent. */
+    async assertServersCan({ policy, scalesLogits }: ServersRequest, signal: AbortSignal): Promise<void> {
+      await deps.otherPolicies.served(policy).assertCapable(scalesLogits, signal);
+    },
+
     /** The calls that the episodes of a page wait for. */
     async dueCalls({ group, page }: DueCallsRequest, signal: AbortSignal): Promise<LongCall[]> {
       const waiting = await deps.store.read(page, pages, { signal });
@@ -111,7 +122,7 @@ export function createRollout(deps: RolloutDependencies) {
       tell?: (progress: AdvanceProgress) => void,
     ): Promise<ResumeResult> {
       const start = Date.now();
-      const lease = await deps.policies.lease(group.checkpoint);
+      const lease = await leaseOf(deps, group, signal);
       try {
         const incidents = new IncidentList();
         const advance = { number: ++advances, progress: { done: 0, total: returned.length, tokens: 0 } };
@@ -162,6 +173,12 @@ export function createRollout(deps: RolloutDependencies) {
     },
   };
 }
+
+const leaseOf = (
+  { policies, otherPolicies }: Required<Pick<RolloutDependencies, 'policies' | 'otherPolicies'>>,
+  { run, checkpoint, policy }: Pick<OpenGroup, 'run' | 'checkpoint' | 'policy'>,
+  signal: AbortSignal,
+): Promise<PolicyLease> => (policy ? otherPolicies.of(policy) : policies).lease(checkpoint, { run, signal });
 
 const keyOf = ({ run, stage, step, group }: OpenGroup, name: string): string =>
   partKey(run, stage, step, group, name);
@@ -440,7 +457,9 @@ async function takeEpisode(
   try {
     await advanceEpisode(
       {
-        policy: lease.policy,
+        policy: request.policy
+          ? storingPieces(deps.store, request.policy, request, index, lease.policy)
+          : lease.policy,
         tokenizer,
         dialect,
         environment,

@@ -4,7 +4,7 @@ import { openDialect } from '../../engine/dialect/open-dialect.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { textOf } from '../../store/training/checkpoints.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';
-import type { Speaking } from '../rollout/policy-pool.ts';
+import type { Speaking } from '../rollout/policies.ts';
 
 /** What a checkpoint speaks with an environment's tools. */
 export function dialectsOf(files: ModelFiles): (environment: Speaking) => Dialect {

@@ -2,7 +2,13 @@ import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { LoraSpec } from '../../core/schema/lora.ts';
-import type { ScoreRequest, ScoreResult, TrainRequest, TrainResult } from '../../core/requests.ts';
+import type {
+  ProbeRequest,
+  ScoreRequest,
+  ScoreResult,
+  TrainRequest,
+  TrainResult,
+} from '../../core/requests.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { CriticState, Learner, Teacher, TrainState } from '../../engine/learner/contract.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
@@ -12,9 +18,11 @@ import { loadBatch } from '../../store/training/batches.ts';
 import { loadCheckpoint, loadPolicy, saveCheckpoint } from '../../store/training/checkpoints.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';
 import { jsonCodec } from '../../store/codec.ts';
-import { metricsKey, scoresKey } from '../../store/keys.ts';
+import { metricsKey, probeKey, scoresKey } from '../../store/keys.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
+import { probeOf } from './probe.ts';
 import { scoreEpisodes } from './scores.ts';
+import { probes } from '../../store/training/probes.ts';
 import { scoresCodec } from '../../store/training/scores.ts';
 import { checkpointRef, CREATED_BY } from '../../store/training/manifest.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
@@ -125,6 +133,14 @@ export function createTraining({ store, learner }: LearnerDependencies) {
       return { scores: ref, spans: [{ part: 'learner', start, end: Date.now() }] };
     },
 
+    /** What the weights of a checkpoint make of the fixed sequence, stored for those who hand them to servers. */
+    async probePolicy({ run, checkpoint }: ProbeRequest, signal: AbortSignal): Promise<void> {
+      const key = probeKey(run, checkpoint.weights);
+      if (await store.head(key, { signal })) return;
+      const { state } = await parentOf(checkpoint, signal);
+      await store.putIfAbsent(key, probes, await probeOf(learner, state, signal), { signal });
+    },
+
     /** One learner step: batch and parent in, a committed checkpoint out. A retry makes the same bytes again. */
     async trainStep(request: TrainRequest, signal: AbortSignal): Promise<TrainResult> {
       const start = Date.now();
@@ -142,11 +158,11 @@ export function createTraining({ store, learner }: LearnerDependencies) {
             ...(trained.critic && { critic: withFreshMoments(trained.critic) }),
           }
         : trained;
-      const { objective, optimizer, critic } = request;
+      const { objective, optimizer, critic, maxLogprobGap } = request;
       const { state, metrics } = await learner.step(
         before,
         batch,
-        { objective, optimizer, critic, compute },
+        { objective, optimizer, critic, compute, maxLogprobGap },
         { reference, ...(teachers && { teachers }) },
         undefined,
         signal,

@@ -11,7 +11,7 @@ import type { HostCaller } from '../../environments/host/hosted-environment.ts';
 import { loadModelFiles } from '../../store/training/checkpoints.ts';
 import { putTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { IncidentList } from '../incident-list.ts';
-import type { Speaking } from '../rollout/policy-pool.ts';
+import type { Speaking } from '../rollout/policies.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
 import { dialectsOf } from './dialects.ts';
 

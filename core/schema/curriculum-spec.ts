@@ -3,6 +3,7 @@ import type { FinalEvaluationSpec } from './evaluation.ts';
 import type { LearnerSpec } from './learner.ts';
 import type { LoraSpec } from './lora.ts';
 import type { ModelSource } from './model.ts';
+import type { OtherPolicySpec } from './policy.ts';
 import type { RetentionSpec } from './retention.ts';
 import type { RewardSpec } from './reward.ts';
 import type { SamplingSpec } from './sampling.ts';
@@ -22,6 +23,8 @@ export interface CurriculumSpec {
   /** Absent: all weights are trained. */
   lora?: LoraSpec;
   learner?: LearnerSpec;
+  /** Absent: the decoder of rollout workers samples. */
+  policy?: OtherPolicySpec;
   /** Versions of the sources of tasks, by environment, as the run began with them. Absent: none has any. */
   taskVersions?: Record<string, string>;
   sampling: SamplingSpec;

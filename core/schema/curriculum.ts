@@ -3,6 +3,7 @@ import { name } from '../fields.ts';
 import { evaluationSchema } from './evaluation.ts';
 import { learnerSchema } from './learner.ts';
 import { modelSchema } from './model.ts';
+import { policySchema } from './policy.ts';
 import { retentionSchema } from './retention.ts';
 import { rewardSchema } from './reward.ts';
 import { samplingSchema } from './sampling.ts';
@@ -19,6 +20,7 @@ export const curriculumSchema = z
     run: name.optional().describe("Name of the run in the store; the workflow's id where it is absent."),
     seed: z.int().min(0).default(0).describe('Every random choice of the run follows from it.'),
     model: modelSchema,
+    policy: policySchema,
     learner: learnerSchema,
     sampling: samplingSchema,
     reward: rewardSchema,

@@ -171,6 +171,7 @@ const commonOf = (
   step,
   samples: stage.collect.kind === 'tree' ? stage.collect.roots : stage.numGenerations,
   checkpoint,
+  ...(spec.policy && { policy: spec.policy }),
   sampling: samplingAt(stage, spec.sampling, step, adjusted),
   ...(stage.exploration?.toolChoice && { toolChoice: stage.exploration.toolChoice }),
   reward: spec.reward,

@@ -196,6 +196,7 @@ function report(
     name,
     step: 0,
     checkpoint,
+    ...(spec.policy && { policy: spec.policy }),
     arms: spec.evaluation.arms,
     tasks: spec.evaluation.count,
     ...(spec.evaluation.samples > 1 && { samples: spec.evaluation.samples }),

@@ -77,6 +77,7 @@ export async function evaluate(
     step: request.step,
     samples,
     checkpoint: request.checkpoint,
+    ...(request.policy && { policy: request.policy }),
     sampling: request.sampling,
     reward: request.reward,
   });

@@ -24,6 +24,7 @@ export const measure = (
     name: `${stage.name}${HELD_OUT}`,
     step: stageStep,
     checkpoint,
+    ...(spec.policy && { policy: spec.policy }),
     arms: stage.arms,
     tasks: stage.graduation.tasks,
     split: 'heldout',

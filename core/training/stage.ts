@@ -3,6 +3,7 @@ import { updatePolicy } from './update-policy.ts';
 import type { PolicyUpdate } from './update-policy.ts';
 import { askAbout, decideByEvaluation, isMeasured, measure } from './measure.ts';
 import { stopOrThrow } from '../question.ts';
+import { LogprobGapError } from '../ports.ts';
 import type { TrainingPorts } from '../ports.ts';
 import { asSpecified, mayGoBack } from '../diagnosis/act.ts';
 import type { Adjusted } from '../diagnosis/act.ts';
@@ -35,7 +36,16 @@ import { splitTime } from '../time/time-split.ts';
 export interface StageInput {
   spec: Pick<
     CurriculumSpec,
-    'run' | 'seed' | 'checkpoints' | 'lora' | 'learner' | 'sampling' | 'reward' | 'verification' | 'retention'
+    | 'run'
+    | 'seed'
+    | 'checkpoints'
+    | 'lora'
+    | 'learner'
+    | 'policy'
+    | 'sampling'
+    | 'reward'
+    | 'verification'
+    | 'retention'
   >;
   stage: RlStageSpec;
   checkpoint: CheckpointRef;
@@ -182,6 +192,12 @@ function rollBack(input: StageInput, state: StageState, why: StageDecision['kind
   };
 }
 
+/** For `catch`: whatever else went wrong is thrown on. */
+function gapOrThrow(error: unknown): LogprobGapError {
+  if (error instanceof LogprobGapError) return error;
+  throw error;
+}
+
 /** One step: draw and collect, learn, measure, diagnose, decide. */
 async function stageStep(
   ports: TrainingPorts,
@@ -214,7 +230,14 @@ async function stageStep(
     };
   }
 
-  const updated = await updatePolicy(ports, input, state, collected, stageStep);
+  const updated = await updatePolicy(ports, input, state, collected, stageStep).catch(gapOrThrow);
+  if (updated instanceof LogprobGapError) {
+    return {
+      decision: askAbout(`step ${stageStep} was not trained: ${updated.message}`),
+      state: { ...state, step: stageStep, estimates },
+      facts: { ...factsOf(null, null), alarms: [] },
+    };
+  }
   const checkpoint = updated.trained?.checkpoint ?? state.checkpoint;
 
   const evaluation = isMeasured(stage, stageStep) ? await measure(ports, input, checkpoint, stageStep) : null;

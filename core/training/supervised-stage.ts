@@ -16,7 +16,10 @@ import { splitTime } from '../time/time-split.ts';
 import { updateSeed } from './update-seed.ts';
 
 export interface SupervisedInput {
-  spec: Pick<CurriculumSpec, 'run' | 'seed' | 'lora' | 'learner' | 'sampling' | 'reward' | 'retention'>;
+  spec: Pick<
+    CurriculumSpec,
+    'run' | 'seed' | 'lora' | 'learner' | 'policy' | 'sampling' | 'reward' | 'retention'
+  >;
   stage: SupervisedStageSpec;
   checkpoint: CheckpointRef;
   /** What later stages measure the KL against, where that is decided already. */
@@ -58,7 +61,7 @@ export async function superviseStage(
   gate: (state: SupervisedState) => Promise<'go' | 'stop'>,
 ): Promise<StageResult> {
   const { stage, reference } = input;
-  const { run, seed, sampling, reward, retention } = input.spec;
+  const { run, seed, policy, sampling, reward, retention } = input.spec;
   let state: SupervisedState = from ?? {
     round: 0,
     maxRounds: stage.maxRounds,
@@ -176,6 +179,7 @@ export async function superviseStage(
       arms: stage.arms,
       tasks: stage.graduation.tasksPerLevel * stage.arms.length,
       split: 'heldout',
+      ...(policy && { policy }),
       sampling,
       reward,
     });

@@ -75,6 +75,8 @@ export interface TrainSettings {
   critic?: CriticSettings | undefined;
   /** `DEFAULT_COMPUTE` where it is absent. */
   compute?: ComputeSettings;
+  /** Mean |learner − sampler| log-prob above which nothing is updated, nats. Absent: no bound. */
+  maxLogprobGap?: number | undefined;
 }
 
 export type ComputeSettings = LearnerSpec;
@@ -144,7 +146,7 @@ export interface LearnerScores {
  * Throws GradusError('learner', …): `diverged` when a loss, a gradient or a log-prob that is learnt from is not finite,
  * `batch` when a batch is malformed, lacks a stream or does not fit the model, `weights` when these do not have the shapes
  * of the configuration, `settings` when they contradict each other or lack a model, `precision` where this backend has
- * none such.
+ * none such, `logprob-gap` where what the sampler said of its tokens is further from the weights than the settings allow.
  */
 export interface Learner {
   /** e.g. `tensorflow 2.20.0 cpu`; shown at start and recorded in the checkpoint. */

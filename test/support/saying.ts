@@ -1,4 +1,5 @@
-import type { PolicyPool, Speaking } from '../../activities/rollout/policy-pool.ts';
+import type { Speaking } from '../../activities/rollout/policies.ts';
+import type { PolicyPool } from '../../activities/rollout/policy-pool.ts';
 import { openDialect } from '../../engine/dialect/open-dialect.ts';
 import { smallConfig } from './store/fixtures.ts';
 import { tokenizer } from './fixture-tokenizer.ts';

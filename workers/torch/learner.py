@@ -112,6 +112,7 @@ class Learner:
         if loss:
             given = (batch, loss, request["optimizer"], vocabulary, reference, teachers)
             policy = PolicyUpdates(around, held.policy.model, held.policy.adam, *given)
+            policy.max_gap = request.get("maxLogprobGap")
         of_critic = None
         if critic:
             of_critic = CriticUpdates(around, held.critic.model, held.critic.adam, batch, critic, vocabulary)
@@ -260,6 +261,27 @@ class Learner:
         ref = self.ranks.first(lambda: self.store.put_once(key, data, "application/octet-stream"))
         return {"scores": ref, "spans": [{"part": "learner", "start": start, "end": now()}]}
 
+    def probe_policy(self, request: dict, stopped: Callable[[], bool] = lambda: False) -> None:
+        """What the weights of a checkpoint make of the fixed sequence, stored for those who hand them to servers."""
+        ref = request["checkpoint"]
+        key = f"runs/{request['run']}/probes/{ref['weights']}.json"
+        if self.ranks.first(lambda: self.store.head(key)) is not None:
+            return
+        checkpoint = self.ranks.agree(lambda: checkpoints.load(self.store, ref, moments=False))
+        config, unknown = checkpoint.config, self._unknown(checkpoint)
+        tokens = probe_tokens(config["vocab_size"], config["max_position_embeddings"], unknown)
+        batch = lay_out([(tokens[:1], {"tokens": tokens[1:], "mask": [1] * (len(tokens) - 1)})])
+        around = self._around(DEFAULT_COMPUTE, unknown, stopped)
+        packed = around.pack(batch, [0], config["vocab_size"])
+
+        def take(rows, logits):
+            return chosen(distribution(logits, rows, batch, (1.0, 0), unknown), rows, batch)
+
+        logprobs = around.per_token(self._policy(checkpoint, DEFAULT_COMPUTE).model, packed, len(tokens), take)
+        check_finite(logprobs, "the weights that score it")
+        said = {"tokens": tokens, "logprobs": [float(value) for value in logprobs[1:]]}
+        self.ranks.first(lambda: self.store.keep_json(key, said))
+
     def _scores(self, request: dict, episodes: list, compute: dict, stopped: Callable[[], bool]) -> dict:
         asked, batch = request["scores"], lay_out(episodes)
         if len(batch.tokens) == 0:
@@ -300,6 +322,16 @@ class Learner:
 def same_lora(one: dict | None, other: dict | None) -> bool:
     sorted_of = lambda lora: lora and [lora["rank"], lora["alpha"], lora["rsLora"], sorted(lora["targetModules"])]
     return sorted_of(one) == sorted_of(other)
+
+
+PROBE_TOKENS = 256
+
+
+def probe_tokens(vocabulary: int, positions: int, unknown: torch.Tensor | None) -> list[int]:
+    """The fixed sequence of activities/training/probe.ts."""
+    ids = [id for id in range(vocabulary) if unknown is None or not unknown[id]]
+    length = max(2, min(PROBE_TOKENS, positions - 2))
+    return [ids[int(draw * len(ids))] for draw in uniform(random_key("policy-probe"), length)]
 
 
 def initial_adapter(base: dict[str, torch.Tensor], lora: dict, seed: int) -> dict[str, torch.Tensor]:

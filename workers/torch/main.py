@@ -22,7 +22,7 @@ from learner import Learner
 from objects import ObjectStore
 from ranks import Ranks
 
-ACTIVITIES = ("trainStep", "scoreTokens")
+ACTIVITIES = ("trainStep", "scoreTokens", "probePolicy")
 
 
 def threads() -> int:
@@ -41,10 +41,10 @@ def end_with_parent() -> None:
             os._exit(1)
 
 
-def call(learner: Learner, activity: str, request: dict, stopped=lambda: False) -> dict:
+def call(learner: Learner, activity: str, request: dict, stopped=lambda: False) -> dict | None:
     """Of every rank, at the same time."""
-    act = {"trainStep": learner.train_step, "scoreTokens": learner.score_tokens}[activity]
-    return act(request, stopped)
+    act = {"trainStep": learner.train_step, "scoreTokens": learner.score_tokens, "probePolicy": learner.probe_policy}
+    return act[activity](request, stopped)
 
 
 def follow(learner: Learner) -> None:

@@ -118,6 +118,8 @@ class PolicyUpdates:
         self.preferences: list[dict] = []
         self.parent_logprobs: torch.Tensor | None = None
         self.told = self.computed
+        self.max_gap: float | None = None
+        """Mean |learner − sampler| log-prob above which nothing is updated, nats."""
 
     def _counted(self, values: torch.Tensor) -> torch.Tensor:
         # A weight of zero does not make up for an exponential that overflows: Inf · 0 is NaN.
@@ -156,6 +158,8 @@ class PolicyUpdates:
         if self.parent_logprobs is None:
             self.parent_logprobs = logprobs
         check_finite(logprobs, before)
+        if index == 0:
+            self._check_gap()
         loss = float(coupled.loss) if coupled else sums[0]
         if self.loss.kind == "distribution" and not math.isfinite(loss):
             raise Fault(
@@ -172,6 +176,22 @@ class PolicyUpdates:
             self.sums[key] += number
         if coupled and coupled.preference:
             self.preferences.append(coupled.preference)
+
+    def _gap(self) -> dict:
+        late = self.batch.sequences.get("late", torch.zeros(len(self.batch)))
+        own = [s for s in self.told if self.loss.of_samples and late[s] != 1]
+        return gap(self.batch.streams.get("rollout"), self.batch.counted(own), self.parent_logprobs)
+
+    def _check_gap(self) -> None:
+        mean = self._gap()["logprobGapMean"]
+        if mean is None or self.max_gap is None or mean <= self.max_gap:
+            return
+        raise Fault(
+            "learner",
+            "logprob-gap",
+            f"the log-probs of what was sampled are {mean:.3g} nats a token from the learner's, with a bound of "
+            f"{self.max_gap}: nothing was trained on it",
+        )
 
     def _coupled(self, minibatch: list[int], logprobs: torch.Tensor, before: str):
         """The loss of whole sequences, and its slope by each log-prob: Σ slope · log p has the same gradient (chain rule)."""
@@ -222,8 +242,6 @@ class PolicyUpdates:
     def metrics(self) -> dict:
         loss, count, tokens = self.loss, len(self.batch.updates), max(1.0, self.sums["tokens"])
         measures_kl = loss.kind == "distribution" or (loss.kind == "token" and "reference" in loss.reads)
-        late = self.batch.sequences.get("late", torch.zeros(len(self.batch)))
-        own = [s for s in self.told if loss.of_samples and late[s] != 1]
         return {
             "loss": self.sums["loss"] / count,
             "gradientNorm": self.sums["norm"] / count,
@@ -231,7 +249,7 @@ class PolicyUpdates:
             "kl": self.sums["kl"] / tokens if measures_kl else None,
             "clipFraction": self.sums["clipped"] / tokens if loss.clips else None,
             **({"preference": {name: self._mean(name) for name in ("margin", "accuracy")}} if loss.prefers else {}),
-            **gap(self.batch.streams.get("rollout"), self.batch.counted(own), self.parent_logprobs),
+            **self._gap(),
             "tokens": sum(self.batch.length(s) for update in self.own for s in update),
         }
 

@@ -101,7 +101,11 @@ def activities_of(learner: Learner, call: Callable, broken: asyncio.Event) -> li
     async def score_tokens(request: dict) -> dict:
         return await serve("scoreTokens", request)
 
-    return [train_step, score_tokens]
+    @activity.defn(name="probePolicy")
+    async def probe_policy(request: dict) -> None:
+        await serve("probePolicy", request)
+
+    return [train_step, score_tokens, probe_policy]
 
 
 async def run(learner: Learner, call: Callable) -> None:

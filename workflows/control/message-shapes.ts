@@ -43,6 +43,7 @@ import {
 } from '../../core/json/shape.ts';
 import type { Shape } from '../../core/json/shape.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
+import type { OtherPolicySpec } from '../../core/schema/policy.ts';
 import type { SamplingSpec } from '../../core/schema/sampling.ts';
 import type { Arm } from '../../core/schema/tasks.ts';
 import type { TierSpec, VerificationSpec } from '../../core/schema/verification.ts';
@@ -290,6 +291,7 @@ export const evaluationRequest = object<EvaluationRequest>({
   name,
   step: natural,
   checkpoint: checkpointRef,
+  policy: optional(inside<OtherPolicySpec>()),
   arms: list(arm),
   tasks: natural,
   samples: optional(between(1, 1e6)),

@@ -59,7 +59,11 @@ export function policyUpdates(
   {
     objective,
     optimizer,
-  }: { objective: NonNullable<TrainSettings['objective']> } & Pick<TrainSettings, 'optimizer'>,
+    maxLogprobGap,
+  }: { objective: NonNullable<TrainSettings['objective']> } & Pick<
+    TrainSettings,
+    'optimizer' | 'maxLogprobGap'
+  >,
   { frozen, adam }: DeviceState,
   { reference, teachers }: PolicyInputs,
 ): NetworkUpdates<PolicyMetrics> {
@@ -110,6 +114,12 @@ export function policyUpdates(
   const sums = { loss: 0, gradientNorm: 0, entropy: 0, kl: 0, clipped: 0, tokens: 0 };
   const [margins, accuracies]: number[][] = [[], []];
   let parentLogprobs: Float32Array | undefined;
+  // Of what the weights that the step starts from have sampled, and given log-probs.
+  const gapNow = () => {
+    const values = perToken.old ? computed : updates[0]!.own;
+    const own = values.filter((sequence) => loss.ofSamples && batch.sequences.late?.[sequence] !== 1);
+    return logprobGap(batch.streams.samplerLogprobs, maskOf(batch, own), parentLogprobs!);
+  };
   return {
     passes: passes * all.length + passesOfUpdate * updates.reduce((sum, { rows }) => sum + rows.length, 0),
     begin: async () => {
@@ -147,6 +157,7 @@ export function policyUpdates(
       try {
         refuseNonFinite(result.perToken, `the weights before update ${before + 1}`);
         if (loss.kind === 'distribution') refuseBrokenTeacher(result.loss);
+        if (index === 0) refuseGap(gapNow().logprobGapMean, maxLogprobGap);
       } catch (error) {
         dispose(result.gradients);
         throw error;
@@ -174,9 +185,6 @@ export function policyUpdates(
     },
     metrics: () => {
       const tokens = Math.max(1, sums.tokens);
-      // What the weights that the step starts from have sampled, and given log-probs.
-      const values = perToken.old ? computed : updates[0]!.own;
-      const own = values.filter((sequence) => loss.ofSamples && batch.sequences.late?.[sequence] !== 1);
       return {
         loss: sums.loss / updates.length,
         gradientNorm: sums.gradientNorm / updates.length,
@@ -184,7 +192,7 @@ export function policyUpdates(
         kl: measuresKl ? sums.kl / tokens : null,
         clipFraction: loss.clips ? sums.clipped / tokens : null,
         ...(loss.prefers && { preference: { margin: meanOf(margins!), accuracy: meanOf(accuracies!) } }),
-        ...logprobGap(batch.streams.samplerLogprobs, maskOf(batch, own), parentLogprobs!),
+        ...gapNow(),
         tokens: updates.reduce((sum, { own }) => sum + lengthOf(batch, own), 0),
       };
     },
@@ -210,6 +218,16 @@ const nothingCut = ({ tokens }: TrainBatch): SamplingMask => ({
   ids: new Int32Array(0),
   offsets: new Int32Array(tokens.length + 1),
 });
+
+/** Before anything is updated: what was sampled by other weights than these would be learnt as if it were theirs. */
+function refuseGap(mean: number | null, most: number | undefined): void {
+  if (mean === null || most === undefined || mean <= most) return;
+  throw new GradusError(
+    'learner',
+    'logprob-gap',
+    `the log-probs of what was sampled are ${mean.toPrecision(3)} nats a token from the learner's, with a bound of ${most}: nothing was trained on it`,
+  );
+}
 
 /** How far the learner's log-probs are from those that the sampler gave, over the tokens of `mask`; null without any. */
 function logprobGap(samplerLogprobs: Float32Array | undefined, mask: Float32Array, logprobs: Float32Array) {

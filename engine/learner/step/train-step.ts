@@ -42,8 +42,7 @@ export async function trainStep(
   const advance = (): void => onProgress?.(++done, total);
   const context = { backend, runner, parent, batch, compute: settings.compute, advance };
   const { objective, critic: criticSettings } = settings;
-  const policy =
-    objective && policyUpdates(context, { objective, optimizer: settings.optimizer }, device, others);
+  const policy = objective && policyUpdates(context, { ...settings, objective }, device, others);
   const critic = criticSettings && criticUpdates(context, criticSettings, device.critic!);
   const total = (policy?.passes ?? 0) + (critic?.passes ?? 0);
   await policy?.begin();

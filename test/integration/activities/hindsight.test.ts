@@ -6,7 +6,7 @@ import { createVerification } from '../../../activities/verification/verifiers.t
 import type { GroupRequest } from '../../../core/requests.ts';
 import { failedTasksOf } from '../../../core/training/tasks-again.ts';
 import { relabelled } from '../../../activities/training/relabel.ts';
-import type { Speaking } from '../../../activities/rollout/policy-pool.ts';
+import type { Speaking } from '../../../activities/rollout/policies.ts';
 import { openDialect } from '../../../engine/dialect/open-dialect.ts';
 import { calculatorTool } from '../../../environments/families/calculator/tool.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';

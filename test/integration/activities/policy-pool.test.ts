@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { PolicyPool } from '../../../activities/rollout/policy-pool.ts';
-import type { PolicyLease } from '../../../activities/rollout/policy-pool.ts';
+import type { PolicyLease } from '../../../activities/rollout/policies.ts';
 import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
 import { randomKey } from '../../../core/random.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';

@@ -1,0 +1,113 @@
+import { Agent, request } from 'undici';
+import type { z } from 'zod';
+import { GradusError, messageOf } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json/json.ts';
+
+/** Of a piece of a turn with its log-probs; a probe has a few hundred tokens. */
+const MOST_BYTES = 64 * 2 ** 20;
+/** The longest pause that `Retry-After` may ask for, seconds. */
+const LONGEST_PAUSE = 600;
+const MOST_TEXT = 500;
+
+export interface ServerConnection {
+  readonly url: string;
+  /** POSTs a body; `null` is a GET. Returns what the answer says. */
+  readonly ask: (path: string, body: Json, signal: AbortSignal, seconds?: number) => Promise<unknown>;
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * JSON to and from one server. Throws GradusError('policy', …): `server-away`, retryable, without an answer within
+ * `seconds` and for 408, 409, 425, 429 and 5xx; `unknown-model`, retryable, for 404; `server-request` for other refusals;
+ * `server-answer`, retryable, for an answer that is no JSON.
+ */
+export function connect(url: string, seconds: number, apiKey?: string): ServerConnection {
+  // The limits of this library's own are five minutes, which a long piece of a turn may take.
+  const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 10_000 } });
+  const base = url.replace(/\/+$/, '');
+  return {
+    url: base,
+    ask: async (path, body, signal, limit = seconds) => {
+      const at = `${base}${path}`;
+      const { status, retryAfter, text } = await exchange(at, body, limit, signal);
+      if (status >= 200 && status < 300) return parsed(at, text);
+      throw refusal(at, status, text, retryAfter);
+    },
+    close: () => agent.destroy(),
+  };
+
+  async function exchange(at: string, body: Json, limit: number, signal: AbortSignal) {
+    const timeout = AbortSignal.timeout(Math.min(2 ** 31 - 1, Math.ceil(limit * 1000)));
+    try {
+      const response = await request(at, {
+        dispatcher: agent,
+        method: body === null ? 'GET' : 'POST',
+        headers: {
+          ...(body !== null && { 'content-type': 'application/json' }),
+          ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+        },
+        ...(body !== null && { body: JSON.stringify(body) }),
+        signal: AbortSignal.any([signal, timeout]),
+      });
+      const text = await readUpTo(response.body, MOST_BYTES);
+      const header = Number(response.headers['retry-after']);
+      return {
+        status: response.statusCode,
+        retryAfter: header > 0 ? Math.min(header, LONGEST_PAUSE) : undefined,
+        text,
+      };
+    } catch (error) {
+      signal.throwIfAborted();
+      const why = timeout.aborted ? `no answer within ${limit} s` : inWords(error);
+      throw away(at, why, undefined, error);
+    }
+  }
+}
+
+/** Checks the shape of an answer. Throws GradusError('policy', 'server-answer'), retryable. */
+export function answerOf<T>(schema: z.ZodType<T>, answer: unknown, what: string): T {
+  const read = schema.safeParse(answer);
+  if (read.success) return read.data;
+  const { path, message } = read.error.issues[0]!;
+  throw badAnswer(`${what}: ${path.join('.') || 'the answer'}: ${message}`);
+}
+
+export const badAnswer = (message: string): GradusError =>
+  new GradusError('policy', 'server-answer', message, { retryable: true });
+
+const away = (at: string, why: string, retryAfterSeconds?: number, cause?: unknown): GradusError =>
+  new GradusError('policy', 'server-away', `${at}: ${why}`, { retryable: true, retryAfterSeconds, cause });
+
+function refusal(at: string, status: number, text: string, retryAfter: number | undefined): GradusError {
+  const why = `answered ${status}: ${text.slice(0, MOST_TEXT)}`;
+  if (status === 404) return new GradusError('policy', 'unknown-model', `${at} ${why}`, { retryable: true });
+  if (status >= 500 || [408, 409, 425, 429].includes(status)) return away(at, why, retryAfter);
+  return new GradusError('policy', 'server-request', `${at} ${why}`);
+}
+
+function parsed(at: string, text: string): unknown {
+  // Some routes say with the status alone that they have done it.
+  if (text.trim() === '') return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Others say it in words.
+    return text.slice(0, MOST_TEXT);
+  }
+}
+
+async function readUpTo(body: AsyncIterable<Uint8Array>, most: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.length;
+    if (bytes > most) throw new Error(`an answer of more than ${most / 2 ** 20} MB`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function inWords(error: unknown): string {
+  const cause = error instanceof Error && error.cause !== undefined ? `: ${messageOf(error.cause)}` : '';
+  return `${messageOf(error) || 'no connection'}${cause}`;
+}

@@ -1,0 +1,112 @@
+import { GradusError } from '../../../core/errors.ts';
+import type { CheckpointRef } from '../../../core/refs.ts';
+import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
+import type { Policy } from '../../../engine/policy.ts';
+import type { ObjectStore } from '../../../store/objects/object-store.ts';
+import { loadModelFiles } from '../../../store/training/checkpoints.ts';
+import { Speakers } from '../speakers.ts';
+import type { LeaseOptions, PolicyLease, PolicyProvider } from '../policies.ts';
+import { Fleet } from './fleet.ts';
+import { HandOver } from './hand-over.ts';
+import type { ServedVersion } from './hand-over.ts';
+import { Replica } from './replica.ts';
+import { stageCheckpoint } from './staging.ts';
+
+/** How much of a digest names an adapter. */
+const NAME_DIGITS = 24;
+
+/** Policies on servers that are there already: they hold the weights, and rollout workers the tokenizer alone. */
+export class ServedPolicies implements PolicyProvider {
+  private readonly store: ObjectStore;
+  private readonly spec: ServedPolicySpec;
+  private readonly fleet: Fleet;
+  private readonly speakers = new Speakers();
+  private readonly staged = new Map<string, Promise<ServedVersion>>();
+  private readonly leases = new Map<string, number>();
+  private readonly waiting: (() => void)[] = [];
+
+  /** Throws GradusError('policy', 'no-key') when the variable that shall hold the servers' key is not set. */
+  constructor(store: ObjectStore, spec: ServedPolicySpec) {
+    this.store = store;
+    this.spec = spec;
+    const replicas = spec.urls.map((url) => new Replica(spec, url, keyOf(spec)));
+    this.fleet = new Fleet(replicas, new HandOver(store, spec), spec);
+  }
+
+  async lease(checkpoint: CheckpointRef, { run, signal }: LeaseOptions): Promise<PolicyLease> {
+    const { weights } = checkpoint;
+    await this.untilFree(weights, signal);
+    this.leases.set(weights, (this.leases.get(weights) ?? 0) + 1);
+    let released = false;
+    const release = (): void => {
+      if (released) return;
+      released = true;
+      this.leases.set(weights, this.leases.get(weights)! - 1);
+      for (const wake of this.waiting.splice(0)) wake();
+    };
+    try {
+      const [version, files] = await Promise.all([
+        this.stage(checkpoint, run, signal),
+        loadModelFiles(this.store, checkpoint, { signal }),
+      ]);
+      await this.fleet.open(version, signal);
+      return { ...this.speakers.of(files), policy: this.policyOf(version), release };
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  /** See `Fleet.assertCapable`. */
+  assertCapable(scalesLogits: boolean, signal: AbortSignal): Promise<void> {
+    return this.fleet.assertCapable(scalesLogits, signal);
+  }
+
+  close(): Promise<void> {
+    return this.fleet.close();
+  }
+
+  private policyOf(version: ServedVersion): Policy {
+    return {
+      sample: async (request, signal = new AbortController().signal) =>
+        this.fleet.sample(version, request, signal),
+      release: () => undefined,
+      close: async () => undefined,
+    };
+  }
+
+  /** Servers that hold one set of weights get others when nobody samples from these; adapters are held beside each other. */
+  private async untilFree(weights: string, signal: AbortSignal): Promise<void> {
+    const isBusy = () => [...this.leases].some(([other, count]) => other !== weights && count > 0);
+    while (!this.spec.adapters && isBusy()) {
+      signal.throwIfAborted();
+      await new Promise<void>((resolve) => {
+        this.waiting.push(resolve);
+        signal.addEventListener('abort', () => resolve(), { once: true });
+      });
+    }
+  }
+
+  private async stage(checkpoint: CheckpointRef, run: string, signal: AbortSignal): Promise<ServedVersion> {
+    const { weights } = checkpoint;
+    const known = this.staged.get(`${run}/${weights}`);
+    if (known) return known;
+    const staging = stageCheckpoint(this.store, checkpoint, this.spec.folder, signal).then((staged) => ({
+      checkpoint,
+      staged,
+      run,
+      adapter: staged.isAdapter ? `gradus-${weights.slice(0, NAME_DIGITS)}` : null,
+    }));
+    this.staged.set(`${run}/${weights}`, staging);
+    staging.catch(() => this.staged.delete(`${run}/${weights}`));
+    return staging;
+  }
+}
+
+function keyOf({ apiKeyVariable }: ServedPolicySpec): string | undefined {
+  if (apiKeyVariable === undefined) return undefined;
+  const key = process.env[apiKeyVariable];
+  if (key) return key;
+  const why = `policy.apiKeyVariable names ${apiKeyVariable}, which is not set where the rollout worker runs`;
+  throw new GradusError('policy', 'no-key', `${why}: set it and start the worker again`);
+}

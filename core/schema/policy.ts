@@ -1,0 +1,115 @@
+import { z } from 'zod';
+import type { Refuse } from './check.ts';
+import { amount, count, positive, runName } from '../fields.ts';
+import type { SamplingSpec } from './sampling.ts';
+
+/** Servers whose API Gradus speaks. */
+export const POLICY_SERVERS = ['vllm', 'sglang'] as const;
+
+const url = z.url({
+  protocol: /^https?$/,
+  error: 'must be the address of a server, such as http://127.0.0.1:8000',
+});
+const folder = z.string().min(1).max(1000, 'has at most 1000 characters');
+
+const servedSchema = z.strictObject({
+  kind: z.literal('http').describe('Servers that are there already; see docs/serving.md.'),
+  server: z.enum(POLICY_SERVERS).describe('Which API the servers speak.'),
+  urls: z
+    .array(url)
+    .nonempty()
+    .max(256, 'has at most 256 servers')
+    .describe('Addresses of servers that hold the same model, without `/v1`. Each is one replica.'),
+  model: z
+    .string()
+    .min(1)
+    .max(500)
+    .optional()
+    .describe('Name of the model that the servers began with; the first that they list where it is absent.'),
+  folder: folder.describe(
+    'A folder that rollout workers write and servers read: each checkpoint is put there before servers load it.',
+  ),
+  serverFolder: folder
+    .optional()
+    .describe('The same folder by the path that servers know; `folder` where it is absent.'),
+  apiKeyVariable: z
+    .string()
+    .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable')
+    .optional()
+    .describe('Environment variable of rollout workers that holds the key of the servers.'),
+  requestSeconds: positive(86_400, 'a request is one piece of a turn')
+    .default(600)
+    .describe('A request without an answer for this long is made again, at another server if there is one.'),
+  requestTokens: count(131_072, 'no model has room for more')
+    .default(512)
+    .describe(
+      'Tokens of one request. A longer turn takes several; the tokens of each are stored when they arrive.',
+    ),
+  concurrency: count(4096, 'more would wait in the server')
+    .default(64)
+    .describe('Requests that one server has at once.'),
+  tolerance: positive(10, 'log-probs that differ by more are of other weights')
+    .default(0.02)
+    .describe(
+      'How far log-probs of the servers may be from the learner’s after a hand-over: mean over a fixed sequence, nats.',
+    ),
+  maxLogprobGap: amount(100, '0 has no bound')
+    .default(0.1)
+    .describe(
+      'Mean |learner − sampler| log-prob of a step above which the step does not train but asks, nats; 0: no bound.',
+    ),
+});
+
+export const policySchema = z
+  .discriminatedUnion('kind', [
+    z.strictObject({ kind: z.literal('onnx').describe('The decoder of rollout workers.') }),
+    servedSchema,
+    z.strictObject({
+      kind: z.literal('recorded').describe('What servers have sampled for an earlier run.'),
+      run: runName.describe('The run whose sampled turns are taken. Its policy was served.'),
+    }),
+  ])
+  .optional()
+  .describe(
+    'Who samples. `onnx`: the decoder of rollout workers, also where it is absent. `http`: servers that are there already. `recorded`: what servers sampled for an earlier run.',
+  );
+
+type PolicySpec = NonNullable<z.output<typeof policySchema>>;
+export type ServedPolicySpec = Extract<PolicySpec, { kind: 'http' }> & {
+  /** Servers get LoRA adapters for the model that they began with; otherwise all of its weights, each time. */
+  adapters: boolean;
+};
+type RecordedPolicySpec = Extract<PolicySpec, { kind: 'recorded' }>;
+/** Who samples, if it is not the decoder of rollout workers. */
+export type OtherPolicySpec = ServedPolicySpec | RecordedPolicySpec;
+
+export function policyOf(written: PolicySpec | undefined, lora: boolean): OtherPolicySpec | undefined {
+  if (written === undefined || written.kind === 'onnx') return undefined;
+  return written.kind === 'recorded' ? written : { ...written, adapters: lora };
+}
+
+/** Weights are truncated at this where a policy is served and the method's spec says nothing (verl's and slime's bound). */
+export const SERVED_IMPORTANCE_CAP = 2;
+
+/**
+ * What servers cannot be asked for. What one server cannot do, the look at it that a run begins with says.
+ */
+export function checkPolicy(
+  policy: PolicySpec | undefined,
+  { topK, topP }: SamplingSpec,
+  refuse: Refuse,
+): void {
+  if (policy === undefined || policy.kind === 'onnx') return;
+  const why =
+    'log-probs of a server are then of a cut distribution, and it does not say which tokens were left';
+  if (topK > 0)
+    refuse(
+      ['sampling', 'topK'],
+      `needs the decoder of rollout workers: ${why}. Give 0, or leave out "policy"`,
+    );
+  if (topP < 1)
+    refuse(
+      ['sampling', 'topP'],
+      `needs the decoder of rollout workers: ${why}. Give 1, or leave out "policy"`,
+    );
+}

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest';
+import { parseSpec } from '../../../spec/parse-spec.ts';
+import { tinySpec } from '../../support/tiny-spec.ts';
+import { environments, problemsOf } from './problems-of.ts';
+
+const tiny = tinySpec({ maxSteps: 2 });
+const [warmStart, rl] = tiny.stages;
+const http = {
+  kind: 'http',
+  server: 'vllm',
+  urls: ['http://127.0.0.1:8000'],
+  folder: '/shared/gradus',
+} as const;
+const parsed = (more: object) => parseSpec({ ...tiny, ...more }, 'run', environments);
+const capOf = (algorithm: object) => {
+  const stage = parsed({ policy: http, stages: [warmStart, { ...rl, algorithm }] }).stages[1];
+  return stage?.kind === 'rl' && 'importanceCap' in stage.algorithm ? stage.algorithm.importanceCap : null;
+};
+
+test('a spec without policy, or with the decoder of workers, has none in what workflows read', () => {
+  expect(parsed({})).not.toHaveProperty('policy');
+  expect(parsed({ policy: { kind: 'onnx' } })).toEqual(parsed({}));
+});
+
+test('servers get adapters where the run trains one, and all weights otherwise', () => {
+  expect(parsed({ policy: http }).policy).toMatchObject({
+    kind: 'http',
+    adapters: false,
+    requestTokens: 512,
+  });
+  expect(parsed({ policy: http, model: { ...tiny.model, lora: {} } }).policy).toMatchObject({
+    adapters: true,
+  });
+});
+
+describe('tokens are weighed by importance, for another engine than the learner has sampled them', () => {
+  test('with a cap of 2 where the spec says nothing', () => {
+    expect(capOf({ kind: 'grpo' })).toBe(2);
+    expect(capOf({ kind: 'dapo' })).toBe(2);
+  });
+
+  test('as the spec says where it does', () => {
+    expect(capOf({ kind: 'grpo', importanceCap: 5 })).toBe(5);
+    expect(capOf({ kind: 'grpo', importanceCap: 0 })).toBe(0);
+  });
+
+  test('and not at all by default with the decoder of workers', () => {
+    expect(parsed({}).stages[1]).toMatchObject({ algorithm: { importanceCap: 0 } });
+  });
+});
+
+test('what makes the log-probs of servers those of a cut distribution is refused', () => {
+  expect(problemsOf({ ...tiny, policy: http, sampling: { ...tiny.sampling, topK: 20, topP: 0.9 } })).toEqual([
+    expect.stringMatching(/^sampling.topK: needs the decoder of rollout workers/),
+    expect.stringMatching(/^sampling.topP: needs the decoder of rollout workers/),
+  ]);
+});
+
+test.each([
+  [{ ...http, urls: [] }, /urls/],
+  [{ ...http, urls: ['ftp://127.0.0.1'] }, /must be the address of a server/],
+  [{ ...http, server: 'tgi' }, /server/],
+  [{ ...http, apiKeyVariable: 'a b' }, /name of an environment variable/],
+  [{ kind: 'recorded' }, /run/],
+])('%j is refused', (policy, message) => {
+  expect(problemsOf({ ...tiny, policy }).join()).toMatch(message);
+});
