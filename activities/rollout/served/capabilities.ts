@@ -3,8 +3,8 @@ import { RandomStream } from '../../../core/random.ts';
 import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
 import type { Replica } from './replica.ts';
 
-/** Every tokenizer has more tokens than this. */
-const TOKENS = 256;
+/** Every vocabulary has more tokens than this. */
+const TOKENS = 48;
 const PROMPTS = 4;
 const PROMPT_TOKENS = 16;
 /** Where what is scaled and what is not differ. */

@@ -9,6 +9,9 @@ const MOST_BYTES = 64 * 2 ** 20;
 const LONGEST_PAUSE = 600;
 const MOST_TEXT = 500;
 
+/** For weights of many gigabytes, on a disk that others read, too; seconds. */
+export const LOADING_SECONDS = 3600;
+
 export interface ServerConnection {
   readonly url: string;
   /** POSTs a body; `null` is a GET. Returns what the answer says. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { GradusError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
 import { finishOf, logprob, tokenId, versionSpans } from './answers.ts';
-import { answerOf, badAnswer } from './connection.ts';
+import { answerOf, badAnswer, LOADING_SECONDS } from './connection.ts';
 import type { ServerConnection } from './connection.ts';
 import type { ServerApi, ServerRequest } from './server-api.ts';
 
@@ -121,7 +121,12 @@ export function sglang({ url, ask }: ServerConnection): ServerApi {
     },
     loadAdapter: async (name, path, signal) => {
       try {
-        const answer = await ask('/load_lora_adapter', { lora_name: name, lora_path: path }, signal);
+        const answer = await ask(
+          '/load_lora_adapter',
+          { lora_name: name, lora_path: path },
+          signal,
+          LOADING_SECONDS,
+        );
         answerOf(done, answer, `${url}/load_lora_adapter`);
       } catch (error) {
         // The name is the digest's: what is loaded under it is this.
@@ -135,7 +140,7 @@ export function sglang({ url, ask }: ServerConnection): ServerApi {
     reload: async (path, version, signal) => {
       await ask('/pause_generation', { mode: 'abort' }, signal);
       const body = { model_path: path, weight_version: version, flush_cache: true, abort_all_requests: true };
-      const answer = await ask('/update_weights_from_disk', body, signal);
+      const answer = await ask('/update_weights_from_disk', body, signal, LOADING_SECONDS);
       answerOf(done, answer, `${url}/update_weights_from_disk`);
       await ask('/continue_generation', {}, signal);
     },

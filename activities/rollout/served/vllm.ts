@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { GradusError } from '../../../core/errors.ts';
-import { answerOf, badAnswer } from './connection.ts';
+import { answerOf, badAnswer, LOADING_SECONDS } from './connection.ts';
 import type { ServerConnection } from './connection.ts';
 import { finishOf, logprob, tokenId, versionSpans } from './answers.ts';
 import type { ServerApi, ServerRequest, ServerSample } from './server-api.ts';
@@ -156,7 +156,7 @@ export function vllm({ url, ask }: ServerConnection): ServerApi {
     },
     loadAdapter: async (name, path, signal) => {
       try {
-        await ask('/v1/load_lora_adapter', { lora_name: name, lora_path: path }, signal);
+        await ask('/v1/load_lora_adapter', { lora_name: name, lora_path: path }, signal, LOADING_SECONDS);
       } catch (error) {
         // The name is the digest's: what is loaded under it is this.
         const loaded =
@@ -168,7 +168,12 @@ export function vllm({ url, ask }: ServerConnection): ServerApi {
       void (await ask('/v1/unload_lora_adapter', { lora_name: name }, signal)),
     reload: async (path, version, signal) => {
       await ask('/pause?mode=abort', {}, signal);
-      await ask('/collective_rpc', { method: 'reload_weights', kwargs: { weights_path: path } }, signal);
+      await ask(
+        '/collective_rpc',
+        { method: 'reload_weights', kwargs: { weights_path: path } },
+        signal,
+        LOADING_SECONDS,
+      );
       const reset = await ask('/reset_prefix_cache', {}, signal);
       // A reset while blocks are held does nothing, and only its body says so.
       if (reset !== null && typeof reset === 'object' && 'success' in reset && reset.success !== true)
