@@ -1,5 +1,6 @@
 import { diagnosisSchema } from '../../../../core/schema/stages/diagnosis.ts';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
+import { LogprobGapError } from '../../../../core/ports.ts';
 import type {
   StepEscalation,
   EscalatedStep,
@@ -118,6 +119,8 @@ export const stageInput = (
 
 /** What happens in the run: by the number of the call, from 0. */
 export interface Script {
+  /** The step whose samples are too far from the weights that learn. */
+  gapAt?: number;
   /** Held-out success of each evaluation; null where no episode could be judged. The last one holds on. */
   heldOut: (number | null)[];
   entropy?: (step: number) => number;
@@ -246,6 +249,7 @@ export class ScriptedTraining implements TrainingPorts {
 
   async train(request: TrainRequest) {
     this.trained.push(request);
+    if (this.script.gapAt === request.stageStep) throw new LogprobGapError('0.3 nats a token');
     const metrics = {
       loss: 0,
       gradientNorm: 1,

@@ -124,6 +124,25 @@ describe('a stage', () => {
     expect(ports.trained).toHaveLength(2);
   });
 
+  test('that cannot trust what was sampled trains nothing in that step, and asks', async () => {
+    const { ports, result } = await train(
+      { heldOut: [0.5, 0.6, 0.96], gapAt: 2, decisions: ['continue'] },
+      { maxSteps: 4 },
+    );
+    expect(reasons(ports)).toEqual(['step 2 was not trained: 0.3 nats a token']);
+    expect(ports.askedBy).toEqual([{ stage: 'rl', stageStep: 2 }]);
+    // The third step begins with what the first has made, and its samples are new.
+    expect(ports.trained.map(({ parent }) => parent.weights)).toEqual([
+      'warm-start-3',
+      'rl-1',
+      'rl-1',
+      'rl-3',
+    ]);
+    expect(ports.rollouts.map(([group]) => group!.step)).toEqual([1, 2, 3, 4]);
+    expect(ports.facts[1]).toMatchObject({ learner: null });
+    expect(result).toMatchObject({ end: 'graduated' });
+  });
+
   test('goes on from a carried state as if it had never been away', async () => {
     const script = () => ({ heldOut: [0.5, 0.55, 0.6, 0.65, 0.96] });
     const whole = await train(script());

@@ -143,6 +143,27 @@ describe('a GRPO step', () => {
     }
   });
 
+  it('updates nothing where that gap is above its bound, with one update or several', async () => {
+    for (const plan of [{}, { minibatch: 2, epochs: 2 }]) {
+      const given = inUpdates(batch, plan);
+      const { metrics, state } = await learner.step(freshState(), given, settings(GRPO));
+      const mean = metrics.logprobGapMean!;
+      expect(mean).toBeGreaterThan(0);
+      const within = { ...settings(GRPO), maxLogprobGap: mean * 1.01 };
+      const same = await learner.step(freshState(), given, within);
+      expect([...same.state.weights.values()]).toEqual([...state.weights.values()]);
+      const refused = learner.step(freshState(), given, { ...within, maxLogprobGap: mean * 0.99 });
+      await expect(refused).rejects.toMatchObject({
+        boundary: 'learner',
+        type: 'logprob-gap',
+        retryable: false,
+      });
+      // The learner goes on as if it had not been asked.
+      const after = await learner.step(freshState(), given, settings(GRPO));
+      expect([...after.state.weights.values()]).toEqual([...state.weights.values()]);
+    }
+  });
+
   it('measures that gap where it is none of drift: not in late episodes', async () => {
     const late = Float32Array.from({ length: 6 }, (_, i) => Number(i === 2));
     const drifted = samplerLogprobs.map((logprob, i) =>

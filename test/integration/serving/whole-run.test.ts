@@ -1,0 +1,118 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { exportModel } from '../../../cli/export-model.ts';
+import { settingsFor } from '../../../cli/stack-with-workers.ts';
+import type { Role } from '../../../core/names.ts';
+import type { CurriculumResult } from '../../../core/training/curriculum.ts';
+import { startStack } from '../../../infra/dev/stack.ts';
+import type { Stack } from '../../../infra/dev/stack.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { sampledPieces } from '../../../store/rollout/sampled-pieces.ts';
+import { checkpointOf } from '../../../store/training/find-checkpoints.ts';
+import { startWorkers } from '../../../workers/all-in-one.ts';
+import type { Workers } from '../../../workers/all-in-one.ts';
+import { killAndReplace } from '../../support/kill-workers.ts';
+import { startPolicyServer } from '../../support/policy-server/start.ts';
+import type { PolicyServer } from '../../support/policy-server/start.ts';
+import { RunClient } from '../../support/run-client.ts';
+import { tinySpec } from '../../support/tiny-spec.ts';
+
+// A whole curriculum whose policy is on two servers, one of which is killed, as the rollout worker is: nothing is sampled
+// twice, and what was sampled can be trained on again to the same weights.
+
+const processes: Role[][] = [['orchestrator', 'verifier', 'tool'], ['rollout'], ['learner']];
+const spec = tinySpec({ maxSteps: 4, groupsPerStep: 16, groupsPerWorkflow: 4 });
+
+let folder: string;
+let stack: Stack;
+let workers: Workers;
+let runs: RunClient;
+let store: ObjectStore;
+let local: CurriculumResult;
+const servers: PolicyServer[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'gradus-served-run-'));
+  stack = await startStack(path.join(folder, 'stack'), { ui: false });
+  const settings = settingsFor(stack, {});
+  workers = await startWorkers(settings, { processes, logFile: path.join(folder, 'workers.log') });
+  store = await ObjectStore.connect(settings.store);
+  runs = await RunClient.connect(settings);
+  local = await (await runs.start('local', spec)).result();
+  const base = path.join(folder, 'base');
+  const first = await checkpointOf(store, { run: 'local', step: 1 });
+  await exportModel(store, first, base, { dtype: 'F32', maxShardBytes: 1e9, onnx: false });
+  for (let i = 0; i < 2; i++) servers.push(await startPolicyServer({ dialect: 'vllm', model: base }));
+}, 300_000);
+
+afterAll(async () => {
+  await Promise.all(servers.map((server) => server.kill()));
+  store?.close();
+  await runs?.close();
+  await workers?.stop();
+  await stack?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function piecesOf(run: string) {
+  const listed = await store.list(`runs/${run}/parts/`);
+  const keys = listed.map(({ key }) => key).filter((key) => key.includes('/sampled-'));
+  return Promise.all(keys.map((key) => store.find(key, sampledPieces)));
+}
+
+/** Standard errors that two shares of as many tasks may be apart. */
+const MOST_ERRORS = 4;
+
+test('a server and the rollout worker are killed in the middle, and the run ends as well as with the decoder', async () => {
+  const urls = servers.map(({ url }) => url);
+  const policy = {
+    kind: 'http',
+    server: 'vllm',
+    urls,
+    folder: path.join(folder, 'staged'),
+    tolerance: 1e-3,
+    maxLogprobGap: 0.01,
+  };
+  const handle = await runs.start('served', { ...spec, policy });
+  await runs.progress(handle, ({ phase, step }) => phase === 'rl' && (step?.stageStep ?? 0) >= 1);
+  await servers[0]!.kill();
+  await runs.progress(handle, ({ step }) => (step?.stageStep ?? 0) >= 2);
+  await killAndReplace(workers, 'rollout');
+  await servers[0]!.restart();
+  const served = await handle.result();
+  expect(served.end).toEqual(local.end);
+
+  const pieces = await piecesOf('served');
+  expect(pieces.length).toBeGreaterThan(100);
+  for (const piece of pieces) {
+    const { weights, versions } = piece!.served!;
+    expect(versions).toEqual([{ version: weights, start: 0, end: piece!.tokens.length }]);
+  }
+  // Seeds are those of the decoder, but draws are not: the same policy within the error of what was measured.
+  const share = ({ after }: CurriculumResult) => {
+    const { successes, trials } = after!.arms[0]!;
+    return { share: successes / trials, trials };
+  };
+  const [one, other] = [share(local), share(served)];
+  const mean = (one.share + other.share) / 2;
+  const error = Math.sqrt(Math.max(0.01, mean * (1 - mean)) * (1 / one.trials + 1 / other.trials));
+  expect(Math.abs(one.share - other.share)).toBeLessThan(MOST_ERRORS * error);
+
+  const again = await (
+    await runs.start('recorded', { ...spec, policy: { kind: 'recorded', run: 'served' } })
+  ).result();
+  expect(again.checkpoint.weights).toBe(served.checkpoint.weights);
+}, 600_000);
+
+test('a run whose servers cannot do what it asks fails before anything is spent, and says why', async () => {
+  const old = await startPolicyServer({ dialect: 'vllm', model: path.join(folder, 'base'), spans: 'none' });
+  servers.push(old);
+  const policy = { kind: 'http', server: 'vllm', urls: [old.url], folder: path.join(folder, 'staged') };
+  const handle = await runs.start('refused', { ...spec, policy });
+  await expect(handle.result()).rejects.toMatchObject({
+    cause: { cause: { message: expect.stringMatching(/does not say which weights made a token/) as string } },
+  });
+  expect(await store.list('runs/refused/checkpoints/')).toEqual([]);
+}, 120_000);
