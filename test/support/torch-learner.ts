@@ -18,6 +18,7 @@ export async function withTorch(tests: (python: string) => void): Promise<void> 
 /** For a learner that computes beside other work. */
 export const TORCH_THREADS = { GRADUS_TORCH_THREADS: '1', OMP_NUM_THREADS: '1' };
 
+type Activity = 'trainStep' | 'scoreTokens' | 'probePolicy';
 type Answer<Result> = { result: Result } | { failure: { type: string; retryable: boolean; message: string } };
 
 /** The PyTorch learner without Temporal: it answers lines of JSON. */
@@ -33,7 +34,7 @@ export class TorchLines {
     this.lines = createInterface({ input: this.process.stdout! })[Symbol.asyncIterator]();
   }
 
-  async ask<Result>(activity: 'trainStep' | 'scoreTokens', request: object): Promise<Answer<Result>> {
+  async ask<Result>(activity: Activity, request: object): Promise<Answer<Result>> {
     this.process.stdin!.write(`${JSON.stringify({ activity, request })}\n`);
     const { value, done } = await this.lines.next();
     if (done === true) throw new Error('the PyTorch learner ended before its answer');
@@ -41,7 +42,7 @@ export class TorchLines {
   }
 
   /** The same, of what must not fail. */
-  async result<Result>(activity: 'trainStep' | 'scoreTokens', request: object): Promise<Result> {
+  async result<Result>(activity: Activity, request: object): Promise<Result> {
     const answer = await this.ask<Result>(activity, request);
     if ('failure' in answer) throw new Error(`${answer.failure.type}: ${answer.failure.message}`);
     return answer.result;

@@ -7,6 +7,8 @@ import type { ScoreRequest, ScoreResult, TrainRequest, TrainResult } from '../..
 import type { Learner } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { putTrajectories } from '../../../store/rollout/trajectories.ts';
+import { probeKey } from '../../../store/keys.ts';
+import { probes } from '../../../store/training/probes.ts';
 import { loadCheckpoint } from '../../../store/training/checkpoints.ts';
 import { scoresCodec } from '../../../store/training/scores.ts';
 import { LEARNER_CASES } from '../../support/engine/learner-cases.ts';
@@ -112,6 +114,34 @@ await withTorch((python) => {
       expect(a[name]!.some((value) => value !== 0)).toBe(true);
       a[name]!.forEach((value, i) => expect(Math.abs(value - b[name]![i]!), name).toBeLessThan(1e-5));
     }
+  });
+
+  test.each(['clipped', 'an adapter'])('the probe of "%s" is that of the reference', async (name) => {
+    const training = createTraining({ store, learner });
+    const { first, request } = await caseOf(store, `probed-${name.replace(' ', '-')}`, caseNamed(name));
+    const { checkpoint } = await training.trainStep(request(1, first), signal);
+    await training.probePolicy({ run: 'probed-by-gradus', checkpoint }, signal);
+    await torch.result('probePolicy', { run: 'probed-by-torch', checkpoint });
+    const [ours, theirs] = await Promise.all(
+      ['gradus', 'torch'].map((by) => store.find(probeKey(`probed-by-${by}`, checkpoint.weights), probes)),
+    );
+    expect(theirs!.tokens).toEqual(ours!.tokens);
+    expect(theirs!.logprobs).toHaveLength(ours!.tokens.length - 1);
+    theirs!.logprobs.forEach((value, i) => expect(Math.abs(value - ours!.logprobs[i]!)).toBeLessThan(1e-5));
+  });
+
+  test('a step whose samples are further from the weights than it allows is refused', async () => {
+    const { first, request } = await caseOf(store, 'gap', caseNamed('clipped'));
+    const { metrics } = await torch.result<TrainResult>('trainStep', request(1, first));
+    const bounded = (maxLogprobGap: number, stageStep: number) => ({
+      ...request(1, first),
+      stageStep,
+      maxLogprobGap,
+    });
+    const said = await torch.ask<TrainResult>('trainStep', bounded(metrics.logprobGapMean! * 0.99, 2));
+    expect(said).toMatchObject({ failure: { type: 'gradus.learner.logprob-gap', retryable: false } });
+    const within = await torch.result<TrainResult>('trainStep', bounded(metrics.logprobGapMean! * 1.01, 3));
+    expect(within.metrics.loss).toBeCloseTo(metrics.loss!, 6);
   });
 
   test('a step that is there already is not made again', async () => {
