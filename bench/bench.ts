@@ -1,3 +1,4 @@
+import { GradusError } from '../core/errors.ts';
 import { meanWithInterval, normalQuantile } from '../core/statistics/intervals.ts';
 import { median } from '../core/statistics/median.ts';
 
@@ -16,6 +17,14 @@ export interface BenchOptions {
   say: (text: string) => void;
   /** Aborted when a person has had enough: what was started is ended, and the reason thrown. */
   signal: AbortSignal;
+}
+
+/** The names that `--only` chooses. Throws GradusError('spec', 'bench-case') for a name that none has. */
+export function chosenNames(all: readonly string[], { only }: Pick<BenchOptions, 'only'>): string[] {
+  const stranger = only?.find((name) => !all.includes(name));
+  if (stranger !== undefined)
+    throw new GradusError('spec', 'bench-case', `there is no case "${stranger}": ${all.join(', ')}`);
+  return all.filter((name) => only?.includes(name) ?? true);
 }
 
 /** Yields its rows as they are measured, and leaves nothing running. */

@@ -19,7 +19,7 @@ import sweSmall from '../examples/swe-small.json' with { type: 'json' };
 import toolMath from '../examples/tool-math.json' with { type: 'json' };
 import webShopBrowser from '../examples/web-shop-browser.json' with { type: 'json' };
 import webShop from '../examples/web-shop.json' with { type: 'json' };
-import { interleavedRuns, benchRowsOf } from './bench.ts';
+import { interleavedRuns, benchRowsOf, chosenNames } from './bench.ts';
 import type { Bench, BenchOptions, BenchRow } from './bench.ts';
 import { durableRun, withInstallation, withTemporaryFolder } from './installations.ts';
 import { bytesOfDescendants } from './processes.ts';
@@ -64,8 +64,11 @@ export const FAMILY_CASES: readonly FamilyCase[] = [
 export const familiesBench: Bench = async function* (options) {
   // Every episode listens to it.
   setMaxListeners(0, options.signal);
-  for (const family of FAMILY_CASES) {
-    if (options.only && !options.only.includes(family.name)) continue;
+  const names = chosenNames(
+    FAMILY_CASES.map(({ name }) => name),
+    options,
+  );
+  for (const family of FAMILY_CASES.filter(({ name }) => names.includes(name))) {
     yield* costRows(family, options);
     if (!options.quick) yield* learningRows(family, options);
   }

@@ -19,7 +19,7 @@ import { hardestGoal } from '../test/support/tiny-spec.ts';
 import { PROCESSES } from '../workers/all-in-one.ts';
 import type { startWorkers as StartWorkers, Workers } from '../workers/all-in-one.ts';
 import type { Progress } from '../workflows/control/messages.ts';
-import { closing, benchRowsOf } from './bench.ts';
+import { closing, benchRowsOf, chosenNames } from './bench.ts';
 import type { Bench, BenchOptions, BenchRow } from './bench.ts';
 import { withTemporaryFolder } from './installations.ts';
 import { processBytes, sum } from './processes.ts';
@@ -277,7 +277,7 @@ export const buildsBench: Bench = async function* (options) {
     ladder: ladderSpec([{ verifier: 'near', passAtLeast: 0.5, wait: true }], { maxSteps: 4 }),
     watched: { ...plain, stages: [warmStart, { ...stage, diagnosis }] },
   };
-  const names = Object.keys(specs).filter((name) => options.only?.includes(name) ?? true);
+  const names = chosenNames(Object.keys(specs), options);
   yield* await withTemporaryFolder(async (stateDir) => {
     const stack = await onFreePorts((ports) => startStack(stateDir, { ui: false, ...ports }));
     const settings = settingsFor(stack);

@@ -6,7 +6,7 @@ import { GradusError } from '../core/errors.ts';
 import { median } from '../core/statistics/median.ts';
 import { OWN_LOADER, ownModule } from '../engine/own-module.ts';
 import calculator from '../examples/calculator.json' with { type: 'json' };
-import { interleavedRuns, benchRowsOf } from './bench.ts';
+import { interleavedRuns, benchRowsOf, chosenNames } from './bench.ts';
 import type { Bench, BenchOptions } from './bench.ts';
 import { withTemporaryFolder } from './installations.ts';
 import { shareBytesOfDescendants, sum } from './processes.ts';
@@ -19,11 +19,12 @@ const MODULE = path.resolve(import.meta.dirname, '../examples/environment.ts');
 /** The processes of `train`, the command itself with them, and the memory that they share out among them. Linux only. */
 export const footprintBench: Bench = async function* (options) {
   const { quick, runs = 1 } = options;
+  const names = chosenNames(['calculator', 'project'], options);
   for (const [name, whose, modules] of [
     ['calculator', 'Gradus', ''],
     ['project', 'a project', MODULE],
   ] as const) {
-    if (options.only && !options.only.includes(name)) continue;
+    if (!names.includes(name)) continue;
     const { seen } = await interleavedRuns(
       name,
       { seen: () => watched(modules, quick ? WATCH_MS / 4 : WATCH_MS, options) },

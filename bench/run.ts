@@ -54,6 +54,8 @@ const BENCHES: Record<string, Bench> = {
 const NAMES = Object.keys(BENCHES);
 /** What needs most of a machine's memory, or things that no machine has by itself, runs where it is asked for by name. */
 const NOT_OF_ALL = /^(half-billion|faults:)/;
+/** Those that compare cases, which `--only` names. */
+const WITH_CASES = new Set(['methods', 'claims', 'families', 'footprint', 'faults:builds']);
 const GROUPS = new Set(NAMES.filter((name) => name.includes(':')).map((name) => name.split(':')[0]!));
 
 type Written = Pick<BenchOptions, 'runs' | 'only' | 'out' | 'resume'> & { quick?: true };
@@ -97,5 +99,9 @@ new Command('bench')
   .option('--only <cases>', 'of what compares cases: these alone, by name, with commas between', parseNames)
   .option('--out <folder>', 'of what leaves files behind: where (default: .gradus/bench)')
   .option('--resume', 'of what leaves files behind: go on with what they have')
-  .action((name: string, options: Written) => bench(name, options).then((code) => process.exit(code), fail))
+  .action((name: string, options: Written, command: Command) => {
+    if (options.only && !WITH_CASES.has(name))
+      command.error(`error: ${name} has no cases for --only; these have some: ${[...WITH_CASES].join(', ')}`);
+    return bench(name, options).then((code) => process.exit(code), fail);
+  })
   .parse();

@@ -41,9 +41,9 @@ export const tokensBench: Bench = async function* (options) {
           if (heldOut === null) return;
           const success = rate(total(heldOut.arms));
           if (success >= GOAL) untilGoal ??= tokens.sampled;
-          const taught = percent(trainedShare(tokens) ?? 0);
+          const trained = percent(trainedShare(tokens) ?? 0);
           say(
-            `${stage} ${stageStep}: ${percent(success)} held-out after ${tokens.sampled} tokens, ${taught} of them taught`,
+            `${stage} ${stageStep}: ${percent(success)} held-out after ${tokens.sampled} tokens, ${trained} of them trained`,
           );
         },
       }),

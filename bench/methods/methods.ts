@@ -1,16 +1,17 @@
-import { pairedDifference, benchRowsOf } from '../bench.ts';
+import { pairedDifference, benchRowsOf, chosenNames } from '../bench.ts';
 import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
 import { LONG, METHOD_CASES, quickly } from './cases.ts';
 import { GROUPS, unitOf } from './claims.ts';
 import { compareMethods } from './comparison.ts';
 import type { Trial } from './trial.ts';
 
-/** Those that were asked for by name. Throws for a name that none has. */
-function chosen<T extends { name: string }>(all: readonly T[], { only }: BenchOptions): T[] {
-  const stranger = only?.find((name) => all.every((one) => one.name !== name));
-  if (stranger !== undefined)
-    throw new Error(`there is no case "${stranger}": ${all.map(({ name }) => name).join(', ')}`);
-  return all.filter(({ name }) => only?.includes(name) ?? true);
+/** Those that were asked for by name. Throws what `chosenNames` throws. */
+function chosen<T extends { name: string }>(all: readonly T[], options: BenchOptions): T[] {
+  const names = chosenNames(
+    all.map(({ name }) => name),
+    options,
+  );
+  return all.filter(({ name }) => names.includes(name));
 }
 
 /** The first seeds from 11 on. */

@@ -27,3 +27,13 @@ test('a case that a benchmark does not have is refused with the names of those t
   expect(stdout).toBe('');
   expect(stderr).toMatch(/"gropo": grpo, dapo, /);
 });
+
+test('a case is refused by every benchmark with other cases, and by those without any', () => {
+  const families = bench('families', '--quick', '--only', 'nosuch');
+  expect(families.status).not.toBe(0);
+  expect(families.stderr).toMatch(/there is no case "nosuch": tool-math, /);
+  expect(families.stderr).not.toMatch(/\n +at /);
+  const tokens = bench('tokens', '--quick', '--only', 'nosuch');
+  expect(tokens.status).not.toBe(0);
+  expect(tokens.stderr).toMatch(/tokens has no cases for --only; these have some: methods, claims, /);
+});
