@@ -9,6 +9,7 @@ import { inTurns } from '../../../../engine/in-pieces.ts';
 import { debianIn } from '../../../../infra/setup/debian-packages.ts';
 import type { Debian } from '../../../../infra/setup/debian-packages.ts';
 import { makeOnce } from '../../../../infra/setup/make-once.ts';
+import { takesNoArguments } from '../../../../infra/setup/no-arguments.ts';
 import { Bm25 } from '../bm25.ts';
 import { makeChains, passageOf } from './chains.ts';
 import type { Corpus } from './entry.ts';
@@ -104,6 +105,7 @@ const failed = (message: string, retryable: boolean): GradusError =>
 const say = (text: string): void => void process.stderr.write(`setup: ${text}\n`);
 
 try {
+  takesNoArguments();
   for (const corpus of ['foldoc', 'python'] as const) {
     const { source, counts } = await ensureCorpus(corpus);
     say(`search-qa-${corpus}: ${source}, ${counts.train.join(' + ')} questions for training`);

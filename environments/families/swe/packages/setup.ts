@@ -6,6 +6,7 @@ import { gunzipSync } from 'node:zlib';
 import { GradusError, messageOf } from '../../../../core/errors.ts';
 import { findOnPath, runCommand, tailOf } from '../../../../infra/setup/command.ts';
 import { makeOnce } from '../../../../infra/setup/make-once.ts';
+import { takesNoArguments } from '../../../../infra/setup/no-arguments.ts';
 import { offerBubblewrap } from '../../../sandbox/bubblewrap/setup.ts';
 import { unpackFiles } from '../../../sandbox/linux/archive.ts';
 import { runApart } from '../apart.ts';
@@ -21,6 +22,7 @@ const TRIAL_SECONDS = 120;
 const say = (text: string): void => void process.stderr.write(`setup: ${text}\n`);
 
 try {
+  takesNoArguments();
   const folder = preparedFolder();
   await makeOnce(folder, say, isSetUp, make);
   say(`swe: ${folder}`);
