@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { LONG_UNITS } from './selection.ts';
+import { changedFiles } from './changed-files.ts';
 
 // `npm run quick`: types, lint and format of everything, and the unit tests of what has changed since the branch left
 // main, committed or not; `npm run quick -- COMMIT` since that commit. Tests are taken by how many imports lie between them and what changed, the nearest first, as
@@ -14,34 +15,21 @@ const root = path.resolve(import.meta.dirname, '..');
 
 const git = (...args: string[]): string[] =>
   execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-    .split('\n')
+    .split('\0')
     .filter((line) => line !== '');
-
-/** What was named, or where this branch left main; without a main, the last commit. */
-function base(): string {
-  if (process.argv[2] !== undefined) return process.argv[2];
-  for (const main of ['main', 'origin/main']) {
-    try {
-      return git('merge-base', 'HEAD', main)[0]!;
-    } catch {
-      continue;
-    }
-  }
-  return 'HEAD';
-}
-
-/** Paths from the root, those that are gone left out. */
-function changedFiles(): string[] {
-  const changed = [
-    ...git('diff', '--name-only', base()),
-    ...git('ls-files', '--others', '--exclude-standard'),
-  ];
-  return [...new Set(changed)].filter((file) => existsSync(path.join(root, file)));
-}
 
 /** Which modules import which, by what follows `from` or stands in `import()`, types included. */
 async function importers(): Promise<Map<string, string[]>> {
-  const modules = git('ls-files', '--cached', '--others', '--exclude-standard', '*.ts', '*.tsx', '*.mjs');
+  const modules = git(
+    'ls-files',
+    '-z',
+    '--cached',
+    '--others',
+    '--exclude-standard',
+    '*.ts',
+    '*.tsx',
+    '*.mjs',
+  );
   const found = new Map<string, string[]>();
   for (const module of modules) {
     if (!existsSync(path.join(root, module))) continue;
@@ -79,7 +67,10 @@ async function command(name: string, args: string[]): Promise<boolean> {
 }
 
 const started = performance.now();
-const changed = changedFiles();
+const [named, ...more] = process.argv.slice(2);
+if (more.length > 0)
+  throw new Error(`it takes one commit, and was given ${process.argv.length - 2} arguments`);
+const changed = changedFiles(root, named);
 const tests = await nearestTests(changed);
 const run = tests.slice(0, MOST_FILES);
 const workflows = changed.some((file) => /^(workflows|core)\//.test(file));
