@@ -15,6 +15,13 @@ interface Tally {
   failed: number;
 }
 
+const strangers = process.argv.slice(2).filter((one) => one !== '--all');
+if (strangers.length > 0) {
+  console.error(
+    `npm test runs all of its selection and takes no ${strangers.join(' ')}: "npm run unit -- PATH" and "npm run integration -- PATH" run single files`,
+  );
+  process.exit(2);
+}
 const all = process.argv.includes('--all');
 const root = path.resolve(import.meta.dirname, '..');
 const env = { ...process.env, [all ? 'GRADUS_ALL_TESTS' : 'GRADUS_SELECTED_TESTS']: '1' };
