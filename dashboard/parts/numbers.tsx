@@ -60,9 +60,12 @@ export function duration(seconds: number): string {
   return `${Math.round(seconds)} s`;
 }
 
+/** `1,000`. */
+export const countText = (count: number): string => count.toLocaleString('en');
+
 /** `1 verdict`, `1,000 verdicts`. */
 export const amountText = (count: number, what: string, many = `${what}s`): string =>
-  `${count.toLocaleString('en')} ${count === 1 ? what : many}`;
+  `${countText(count)} ${count === 1 ? what : many}`;
 
 /** Cents where there are any, and what is less than one to two digits. */
 export const dollars = (usd: number): string =>

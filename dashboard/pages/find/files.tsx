@@ -3,6 +3,7 @@ import type { Context as Request } from 'hono';
 import type { FC } from 'hono/jsx';
 import { createTarPacker } from 'modern-tar';
 import type { Findings } from '../../../runs/find/find.ts';
+import { countText } from '../../parts/numbers.tsx';
 import type { FindRequest } from './asked.ts';
 import { linkTo } from './asked.ts';
 
@@ -38,7 +39,7 @@ export const Exports: FC<{ asked: FindRequest; findings: Findings }> = ({ asked,
     <>
       <h2>As files</h2>
       <p>
-        All {total}
+        All {countText(total)}
         {text !== undefined && ', whatever text they have'}: <a href={to('parquet')}>Parquet</a> (a row of
         numbers each), <a href={to('jsonl')}>JSONL</a> (conversations in the form of OpenAI’s API),{' '}
         <a href={to('atif.tar')}>ATIF</a> (a trajectory each, with tokens and log-probs).

@@ -5,7 +5,7 @@ import type { Job } from '../../../runs/find/find-jobs.ts';
 import { episodeAt, stepAt } from '../../address.ts';
 import { rate } from '../../../core/statistics/intervals.ts';
 import { percent } from '../../../core/percent.ts';
-import { Num, amountText, NumberCell } from '../../parts/numbers.tsx';
+import { Num, amountText, countText, NumberCell } from '../../parts/numbers.tsx';
 import { Table, numeric } from '../../parts/table.tsx';
 import { Text } from '../../parts/text.tsx';
 import type { FindRequest } from './asked.ts';
@@ -39,7 +39,7 @@ export const FoundRows: FC<{ asked: FindRequest; findings: Findings }> = ({ aske
   return (
     <>
       <h2>
-        {total} of {amountText(there.episodes, 'episode')}
+        {countText(total)} of {amountText(there.episodes, 'episode')}
       </h2>
       {unknown.map((message) => (
         <p class="note">
@@ -49,12 +49,13 @@ export const FoundRows: FC<{ asked: FindRequest; findings: Findings }> = ({ aske
       <p class="note">
         {success.trials > 0 && (
           <>
-            solved {percent(rate(success))} ({success.successes} of {success.trials}),{' '}
+            solved {percent(rate(success))} ({countText(success.successes)} of {countText(success.trials)}
+            ),{' '}
           </>
         )}
         mean reward <Num value={meanReward} />
-        {rows.length > 0 && `; shown are ${first} to ${first + rows.length - 1}`}
-        {total > LAST_ROW && `; pages end after ${LAST_ROW}, files have all`}
+        {rows.length > 0 && `; shown are ${countText(first)} to ${countText(first + rows.length - 1)}`}
+        {total > LAST_ROW && `; pages end after ${countText(LAST_ROW)}, files have all`}
       </p>
       {rows.length > 0 && (
         <Table
