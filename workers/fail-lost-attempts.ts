@@ -45,6 +45,6 @@ export const lostAttemptsReporter =
     failLostAttempts(settings, attempts, why).catch((error: unknown) => {
       const names = attempts.map(({ name }) => name).join(', ');
       say(
-        `Temporal could not be told that ${names} was lost (${messageOf(error)}): it notices by the missing heartbeats`,
+        `the loss of ${names} could not be reported to Temporal (${messageOf(error)}): it notices by the missing heartbeats`,
       );
     });

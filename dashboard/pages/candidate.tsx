@@ -90,7 +90,7 @@ const Life: FC<{ life: CandidateLife; presentation: Presentation | null; at: str
         This run paid {duration(computing)} and {dollars(paid.reduce((sum, one) => sum + one.usd, 0))} for it
         {open > 0 && `; reviews were open for ${duration(open)}, which is not working time`}.
       </p>
-      <Table label="verdicts" columns={['by', 'said', 'paid by this run', 'evidence']}>
+      <Table label="verdicts" columns={['by', 'verdict', 'paid by this run', 'evidence']}>
         {life.subjects.map((one) => (
           <VerdictRow run={life.run} of={one} />
         ))}

@@ -195,7 +195,7 @@ function ageInWords({ state, since }: ActivityInFlight, asOf: number): string {
 const Queues: FC<{ operations: Operations }> = ({ operations: { queues, asOf } }) => (
   <Table
     label="workers by queue"
-    caption="Workers that polled within the last five minutes: one that was killed is among them for so long, and one that is busy in all its places is not"
+    caption="Workers that polled within the last five minutes. A killed worker stays listed for that long; one whose slots are all busy is missing"
     columns={['queue', 'workers', numeric('waiting tasks'), 'the oldest']}
   >
     {queues.map(({ name, kind, pollers, backlog }) => (

@@ -126,8 +126,8 @@ export function reviewsPage(app: App, context: Context): void {
     return c.html(
       <Layout title="Close this review?" crumbs={crumbsOf(id)}>
         <p>
-          It ends without a verdict, whoever has said what, and counts as an abstention for those who wait for
-          it: another run, or a sweep, may ask again.
+          It ends without a verdict, whatever opinions there are, and counts as an abstention for those who
+          wait for it. Another run, or a sweep, may ask again.
         </p>
         <Closing
           context={context}

@@ -130,7 +130,7 @@ const Row: FC<{ row: RunRow; newest: boolean; curve: readonly number[] }> = ({ r
             before its first step
             {newest && workflowId !== null && (
               <>
-                ; why is said by{' '}
+                ; to see why:{' '}
                 <code class="command">
                   <Text value={commandLine(`why ${inShell(workflowId)}`)} max={200} />
                 </code>

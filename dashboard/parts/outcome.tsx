@@ -17,7 +17,7 @@ export const OutcomeLine: FC<{ outcome: Outcome | undefined }> = ({ outcome }) =
       </>
     );
   }
-  if (outcome.kind === 'pending') return <>pending: the {outcome.tier} tier has not said yet</>;
+  if (outcome.kind === 'pending') return <>pending: the {outcome.tier} tier has not judged yet</>;
   const reason = <Text value={outcome.reason} max={500} />;
   if (outcome.kind === 'abstained') return <>abstained: {reason}</>;
   return (
@@ -36,7 +36,7 @@ export const Components: FC<{ outcome: Outcome | undefined; evidence?: boolean }
   return (
     <Table
       caption="Components of the reward"
-      columns={['verifier or rule', numeric('score'), numeric('adds'), ...(evidence ? ['said'] : [])]}
+      columns={['verifier or rule', numeric('score'), numeric('adds'), ...(evidence ? ['evidence'] : [])]}
     >
       {outcome.components.map((one) => (
         <tr>

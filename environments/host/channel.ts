@@ -34,12 +34,12 @@ export class Channel {
       nonsense(why);
     };
     const read = (text: string): void => {
-      if (!text.startsWith(mark)) return fail('said what is none of its own messages');
+      if (!text.startsWith(mark)) return fail('sent what is none of its own messages');
       let value: unknown;
       try {
         value = parsed(text.slice(mark.length));
       } catch {
-        return fail('said what is no JSON');
+        return fail('sent what is no JSON');
       }
       message(value);
     };
@@ -56,7 +56,7 @@ export class Channel {
         }
         line.push(piece);
         length += piece.length;
-        if (length > longestLine) fail(`said more than ${longestLine} characters at once`);
+        if (length > longestLine) fail(`sent more than ${longestLine} characters at once`);
       }
     });
     socket.on('error', () => undefined); // Its end tells.

@@ -299,7 +299,7 @@ export class HostProcess {
 
   private hear(answer: unknown): void {
     const messages = readFromHost(answer);
-    if (!messages) return this.die('crashed', 'said what is no message of a host');
+    if (!messages) return this.die('crashed', 'sent what is no message of a host');
     this.sign = performance.now();
     for (const message of messages) {
       if (message.is === 'loading' || message.is === 'refused' || message.is === 'ready')

@@ -59,7 +59,7 @@ const TIMEOUTS: Record<string, Fault['kind']> = {
 
 /** What a failure says; of a chain what it began with, which is what a person can act on. */
 export function faultOf(failure: Failure | null | undefined): Fault {
-  if (!failure) return { kind: 'unknown', message: 'not said' };
+  if (!failure) return { kind: 'unknown', message: 'no reason was given' };
   const timeout = failure.timeoutFailureInfo;
   let root: Failure = failure;
   for (let depth = 0; root.cause && depth < 32; depth++) root = root.cause;

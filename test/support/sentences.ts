@@ -3,7 +3,7 @@ export const LONGEST = 35;
 
 /** Words that Gradus had for what the field calls otherwise (CONTRIBUTING.md); in code spans they name stored fields. */
 export const OLD_WORDS =
-  /\b(?:rungs?|climb(?:s|ed|ing|ers?)?|dearer|dearest|lessons?|taught|learnt|mend(?:s|ed|ing)?|hasty)\b/giu;
+  /\b(?:rungs?|climb(?:s|ed|ing|ers?)?|dearer|dearest|lessons?|taught|learnt|mend(?:s|ed|ing)?|hasty|told|said|heed(?:s|ed|ing)?|conduct)\b/giu;
 
 export const wordsOf = (text: string): string[] => text.match(/[\p{L}\p{N}][\p{L}\p{N}’'.,-]*/gu) ?? [];
 

@@ -49,6 +49,11 @@ function isShown(node: Node): boolean {
 const isError = (node: Node): boolean =>
   node.type === 'NewExpression' && nameOf(node['callee']).endsWith('Error');
 
+/** What tables, charts and cards are headed by. */
+const ATTRIBUTES = new Set(['caption', 'columns', 'label', 'title']);
+const isShownAttribute = (node: Node): boolean =>
+  node.type === 'JSXAttribute' && isNode(node['value']) && ATTRIBUTES.has(nameOf(node['name']));
+
 /** Every string below a node, each as a whole: the parts of a sum are one text. */
 function* stringsIn(node: Node): Generator<[Node, string]> {
   const text = textOf(node);
@@ -60,6 +65,7 @@ function* textsIn(node: Node): Generator<[Node, string]> {
   if (isError(node) || isShown(node)) {
     for (const child of childrenOf(node)) yield* stringsIn(child);
   } else if (node.type === 'JSXText') yield [node, String(node['value'])];
+  else if (isShownAttribute(node)) yield* stringsIn(node['value'] as Node);
   for (const child of childrenOf(node)) yield* textsIn(child);
 }
 

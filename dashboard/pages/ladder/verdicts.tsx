@@ -25,7 +25,7 @@ export const Verdicts: FC<{ run: string; caption: string; of: LadderView['ledger
   caption,
   of,
 }) => (
-  <Table caption={caption} columns={['subject', 'by', 'asked in', 'said', 'price']}>
+  <Table caption={caption} columns={['subject', 'by', 'asked in', 'verdict', 'price']}>
     {of.toReversed().map(({ verifier, digest, stage, result, type, spent, late, afterRun, by }) => (
       <tr data-item>
         <td>

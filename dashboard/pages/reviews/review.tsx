@@ -80,7 +80,7 @@ export const Review: FC<ReviewProps> = ({ id, state, presentation, context, fail
         <div class="card">
           <Cheaper of={[one]} />
           {one.said !== undefined && (
-            <TextBlock value={one.said} max={4000} label={`what ${one.verifier} said`} />
+            <TextBlock value={one.said} max={4000} label={`what ${one.verifier} reported`} />
           )}
         </div>
       ))}

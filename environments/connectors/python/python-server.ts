@@ -270,7 +270,7 @@ export class PythonWorker {
     try {
       answer = JSON.parse(line) as Answer;
     } catch {
-      return this.kill(this.died('said what is no JSON'));
+      return this.kill(this.died('sent what is no JSON'));
     }
     const { waiting } = this;
     if (waiting?.id !== answer.id) return this.kill(this.died('answered what nobody had asked'));

@@ -41,21 +41,21 @@ test('says lines', () => {
 test('hears nothing after what is no JSON', () => {
   expect(channelOver(['[1]\nready\n[2]\n', '[3]\n'])).toMatchObject({
     heard: [[1]],
-    nonsense: ['said what is no JSON'],
+    nonsense: ['sent what is no JSON'],
   });
 });
 
 test('does not collect a line without end', () => {
   expect(channelOver(['x'.repeat(60), 'x'.repeat(60), 'x'], 100)).toMatchObject({
     heard: [],
-    nonsense: ['said more than 100 characters at once'],
+    nonsense: ['sent more than 100 characters at once'],
   });
 });
 
 test('hears only lines that bear the mark', () => {
   expect(channelOver(['k7[1]\n', '[2]\n', 'k7[3]\n'], undefined, 'k7')).toMatchObject({
     heard: [[1]],
-    nonsense: ['said what is none of its own messages'],
+    nonsense: ['sent what is none of its own messages'],
   });
 });
 

@@ -50,7 +50,7 @@ describe('a tool that', () => {
     ['buffers', 'memory', /took more than 400 MB/],
     ['exit', 'crashed', /exit code 3/],
     ['abort', 'crashed', /SIGABRT/],
-    ['descriptor', 'crashed', /said what is none of its own messages/],
+    ['descriptor', 'crashed', /sent what is none of its own messages/],
   ])('does %s is charged; those beside it are not, and answer', async (kind, how, message) => {
     const incidents: Incident[] = [];
     const unlucky = callAs(`hostile-${kind}`, 0, incidents).catch((error: unknown) => error);

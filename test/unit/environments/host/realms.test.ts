@@ -80,7 +80,7 @@ describe('a tool that', () => {
   test.each([
     // Node may end it first: nothing keeps its event loop any more.
     ['close', /closed its channel|ended its process/],
-    ['forge', /said what is none of its own messages/],
+    ['forge', /sent what is none of its own messages/],
   ])('does %s to the way to the worker has crashed, and nobody has its answers', async (kind, how) => {
     const incidents: Incident[] = [];
     await expect(callAs(`polluting-${kind}`, 0, incidents)).rejects.toMatchObject({ type: 'host-died' });
