@@ -8,6 +8,7 @@ import { longSentences, OLD_WORDS, wordsOf } from '../../support/sentences.ts';
 const OTHERS = new Set(['log.md', 'spec.md']);
 const PAGES = [
   'README.md',
+  'cli/template/README.md',
   ...readdirSync(path.join(ROOT, 'docs'))
     .filter((name) => name.endsWith('.md') && !OTHERS.has(name))
     .map((name) => `docs/${name}`),
