@@ -19,6 +19,7 @@ describe('the last box', () => {
     ['\\boxed {5} and then \\fbox{6}', '6'],
     ['\\boxed{\\frac{1}{2}}', '\\frac{1}{2}'],
     ['\\boxed{\\{1, 2\\}}', '\\{1, 2\\}'],
+    ['\\boxed{a\\}b}', 'a\\}b'],
     ['\\boxed{\\boxed{7}}', '7'],
     ['\\boxed{5} \\boxed{6', '5'],
     ['{\\boxed{5}}', '5'],
