@@ -49,8 +49,10 @@ beforeAll(async () => {
   for (const step of [3, 4, 5]) adapters.push(await saveAdapter(step, first, adapters.at(-1) ?? first));
   baseFolder = join(folder, 'base');
   await exportModel(store, first, baseFolder, { dtype: 'F32', maxShardBytes: 1e9, onnx: false });
-  const { probePolicy } = createTraining({ store, learner });
-  for (const checkpoint of [...whole, ...adapters]) await probePolicy({ run: RUN, checkpoint }, signal);
+  const training = createTraining({ store, learner });
+  for (const checkpoint of [...whole, ...adapters]) {
+    await training.probePolicy({ run: RUN, checkpoint }, signal);
+  }
 });
 afterAll(async () => {
   await learner?.close();
@@ -107,7 +109,7 @@ const specOf = (
 ): ServedPolicySpec => ({
   kind: 'http',
   server: 'vllm',
-  urls: servers.map(({ url }) => url) as [string, ...string[]],
+  urls: servers.map(({ url }) => url),
   folder: join(folder, 'staged'),
   requestSeconds: 60,
   requestTokens: 512,

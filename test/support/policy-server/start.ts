@@ -44,7 +44,7 @@ async function launch(options: ServerOptions, port: number): Promise<{ child: Ch
   const args = ['--import', 'tsx', MAIN, '--options', JSON.stringify(options), '--port', String(port)];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   process.once('exit', () => child.kill('SIGKILL'));
-  for await (const line of createInterface(child.stdout!)) {
+  for await (const line of createInterface(child.stdout)) {
     if (line.startsWith('{"port"')) return { child, port: (JSON.parse(line) as { port: number }).port };
   }
   throw new Error('the policy server has ended before it was ready');
