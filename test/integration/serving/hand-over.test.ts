@@ -16,9 +16,8 @@ import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import type { Learner } from '../../../engine/learner/contract.ts';
 import { loadPolicy, saveCheckpoint } from '../../../store/training/checkpoints.ts';
 import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
-import { startPolicyServer } from '../../support/policy-server/start.ts';
-import type { PolicyServer } from '../../support/policy-server/start.ts';
-import type { ServerOptions } from '../../support/policy-server/server.ts';
+import { startPolicyServer } from '../../support/policy-server/start-policy-server.ts';
+import type { PolicyServer, PolicyServerOptions } from '../../support/policy-server/start-policy-server.ts';
 import { checkpointAt, randomWeights, smallConfig } from '../../support/store/fixtures.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
@@ -97,8 +96,15 @@ async function saveAdapter(step: number, base: CheckpointRef, parent: Checkpoint
   return saveCheckpoint(store, { ...content, parent, base, files: files(content.files), state });
 }
 
-async function start(options: Partial<ServerOptions> = {}): Promise<PolicyServer> {
-  const server = await startPolicyServer({ dialect: 'vllm', model: baseFolder, ...options });
+async function start(options: Partial<PolicyServerOptions> = {}): Promise<PolicyServer> {
+  const server = await startPolicyServer({
+    dialect: 'vllm',
+    model: baseFolder,
+    servedName: 'base',
+    logprobsMode: 'processed_logprobs',
+    weightVersions: true,
+    ...options,
+  });
   onTestFinished(() => server.kill());
   return server;
 }
@@ -209,7 +215,7 @@ describe.each(['vllm', 'sglang'] as const)('%s', (dialect) => {
       const server = await start({ dialect });
       const policies = policiesOf(specOf([server], { server: dialect }));
       const leased = await lease(policies, whole[1]!);
-      await server.fault(fault);
+      await server.fault({ name: fault, times: 1 });
       await expectSampledBy(whole[1]!, leased);
     },
   );
@@ -218,7 +224,7 @@ describe.each(['vllm', 'sglang'] as const)('%s', (dialect) => {
     const server = await start({ dialect });
     const policies = policiesOf(specOf([server], { server: dialect }));
     (await lease(policies, whole[1]!)).release();
-    await server.fault('forgotten-reload');
+    await server.fault({ name: 'load-forgotten', times: 1 });
     await expect(lease(policies, whole[2]!)).rejects.toThrow(/does not compute with them/);
     // Asked once more, it reads them.
     await expectSampledBy(whole[2]!, await lease(policies, whole[2]!));
@@ -227,17 +233,18 @@ describe.each(['vllm', 'sglang'] as const)('%s', (dialect) => {
   test('that serves a frozen base in place of an adapter is found out', async () => {
     const server = await start({ dialect });
     const policies = policiesOf(specOf([server], { server: dialect, adapters: true }));
-    await server.fault('frozen-base');
+    await server.fault({ name: 'base-for-adapter' });
     await expect(lease(policies, adapters[0]!)).rejects.toThrow(/does not compute with them/);
   });
 
-  test('that answers from a prefix of the old weights is found out', async () => {
-    const server = await start({ dialect });
+  test('whose cache keeps what old weights computed is not asked for it', async () => {
+    const server = await start({ dialect, blockSize: 1 });
     const policies = policiesOf(specOf([server], { server: dialect }));
-    (await lease(policies, whole[1]!)).release();
-    await server.fault('stale-prefix');
-    await server.fault('unreset-cache');
-    await expect(lease(policies, whole[2]!)).rejects.toThrow(/prefix/);
+    const before = await lease(policies, whole[1]!);
+    await sample(before);
+    before.release();
+    await server.fault({ name: 'reset-forgotten' });
+    await expectSampledBy(whole[2]!, await lease(policies, whole[2]!));
   });
 
   test('that is killed and started again with its old weights is given the new ones before it samples', async () => {
@@ -278,7 +285,7 @@ describe('of several servers', () => {
     const leased = await lease(policies, whole[1]!);
     await sample(leased);
     await servers[0]!.kill();
-    await servers[1]!.fault('no-answer', 1000);
+    await servers[1]!.fault({ name: 'silent' });
     const sampled = await Promise.all(
       Array.from({ length: 12 }, (_, i) => sample(leased, { prefix: [1, 2, i] })),
     );
@@ -315,7 +322,7 @@ test('without a server the lease fails, and says whose', async () => {
 
 test('a lease that is called off ends', async () => {
   const server = await start();
-  await server.fault('no-answer', 1000);
+  await server.fault({ name: 'silent' });
   const stop = new AbortController();
   const leased = lease(policiesOf(specOf([server])), whole[1]!, stop.signal);
   stop.abort(new Error('called off'));
@@ -324,7 +331,7 @@ test('a lease that is called off ends', async () => {
 
 describe('what a server cannot do is said before anything is spent', () => {
   const capable = async (
-    options: Partial<ServerOptions>,
+    options: Partial<PolicyServerOptions>,
     over: Partial<ServedPolicySpec> = {},
     scalesLogits = true,
   ) => policiesOf(specOf([await start(options)], over)).assertCapable(scalesLogits, signal);
@@ -332,19 +339,21 @@ describe('what a server cannot do is said before anything is spent', () => {
   test('nothing of one that can', async () => {
     await capable({});
     await capable({ dialect: 'sglang' }, { server: 'sglang' });
-    await capable({ spans: 'generate' });
-    await capable({ spans: 'none' }, { adapters: true });
-    await capable({ rawLogprobs: true }, {}, false);
+    await capable({ weightVersions: false });
+    await capable({ weightVersions: false, scaleOut: false }, { adapters: true });
+    await capable({ logprobsMode: 'raw_logprobs' }, {}, false);
   });
 
   test('no word of which weights made a token', async () => {
-    await expect(capable({ spans: 'none' })).rejects.toThrow(
+    await expect(capable({ weightVersions: false, scaleOut: false })).rejects.toThrow(
       /which weights made a token.*--enable-scale-out/,
     );
   });
 
   test('log-probs before the temperature', async () => {
-    await expect(capable({ rawLogprobs: true })).rejects.toThrow(/--logprobs-mode processed_logprobs/);
+    await expect(capable({ logprobsMode: 'raw_logprobs' })).rejects.toThrow(
+      /--logprobs-mode processed_logprobs/,
+    );
   });
 
   test('no model of that name', async () => {

@@ -14,8 +14,8 @@ import { checkpointOf } from '../../../store/training/find-checkpoints.ts';
 import { startWorkers } from '../../../workers/all-in-one.ts';
 import type { Workers } from '../../../workers/all-in-one.ts';
 import { killAndReplace } from '../../support/kill-workers.ts';
-import { startPolicyServer } from '../../support/policy-server/start.ts';
-import type { PolicyServer } from '../../support/policy-server/start.ts';
+import { startPolicyServer } from '../../support/policy-server/start-policy-server.ts';
+import type { PolicyServer } from '../../support/policy-server/start-policy-server.ts';
 import { RunClient } from '../../support/run-client.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 
@@ -44,7 +44,8 @@ beforeAll(async () => {
   const base = path.join(folder, 'base');
   const first = await checkpointOf(store, { run: 'local', step: 1 });
   await exportModel(store, first, base, { dtype: 'F32', maxShardBytes: 1e9, onnx: false });
-  for (let i = 0; i < 2; i++) servers.push(await startPolicyServer({ dialect: 'vllm', model: base }));
+  for (let i = 0; i < 2; i++)
+    servers.push(await startPolicyServer({ dialect: 'vllm', model: base, weightVersions: true }));
 }, 300_000);
 
 afterAll(async () => {
@@ -107,7 +108,11 @@ test('a server and the rollout worker are killed in the middle, and the run ends
 }, 600_000);
 
 test('a run whose servers cannot do what it asks fails before anything is spent, and says why', async () => {
-  const old = await startPolicyServer({ dialect: 'vllm', model: path.join(folder, 'base'), spans: 'none' });
+  const old = await startPolicyServer({
+    dialect: 'vllm',
+    model: path.join(folder, 'base'),
+    scaleOut: false,
+  });
   servers.push(old);
   const policy = { kind: 'http', server: 'vllm', urls: [old.url], folder: path.join(folder, 'staged') };
   const handle = await runs.start('refused', { ...spec, policy });

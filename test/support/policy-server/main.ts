@@ -21,6 +21,8 @@ const { values } = parseArgs({
     'logprobs-mode': { type: 'string', default: 'raw_logprobs' },
     /** vLLM's, from 0.33 on. */
     'weight-versions': { type: 'boolean', default: false },
+    /** vLLM's `--enable-scale-out` is not given. */
+    'no-scale-out': { type: 'boolean', default: false },
     'block-size': { type: 'string', default: '16' },
     /** JSON: faults that are on from the beginning. */
     faults: { type: 'string', default: '[]' },
@@ -44,6 +46,7 @@ const server = serve(
     ? vllmDialect(engine, faults, {
         servedName,
         weightVersions,
+        scaleOut: !values['no-scale-out'],
         version: weightVersions ? '0.33.0' : '0.32.0',
       })
     : sglangDialect(engine, faults, { servedName, version: '0.5.23' }),

@@ -257,6 +257,13 @@ export function sglangDialect(engine: PolicyEngine, faults: Faults, options: Sgl
     routes: {
       'GET /health': () => ({ status: 200 }),
       'GET /health_generate': () => ({ status: 200 }),
+      'GET /v1/models': () => ({
+        status: 200,
+        body: {
+          object: 'list',
+          data: [options.servedName, ...engine.adapters.keys()].map((id) => ({ id, object: 'model' })),
+        },
+      }),
       'GET /model_info': info,
       'GET /get_model_info': info,
       'GET /server_info': serverInfo,

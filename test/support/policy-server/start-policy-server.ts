@@ -14,6 +14,8 @@ export interface PolicyServerOptions {
   logprobsMode?: 'raw_logprobs' | 'processed_logprobs';
   /** As vLLM 0.33, whose `/v1/completions` tells versions where it is asked to. */
   weightVersions?: boolean;
+  /** Whether vLLM has `/inference/v1/generate`; default true. */
+  scaleOut?: boolean;
   /** Tokens of a block of the prefix cache; default 16. */
   blockSize?: number;
   /** On from the beginning. */
@@ -105,7 +107,8 @@ export class PolicyServer {
   }
 
   private async up(port: string): Promise<void> {
-    const { dialect, model, servedName, logprobsMode, weightVersions, blockSize, faults } = this.options;
+    const { dialect, model, servedName, logprobsMode, weightVersions, scaleOut, blockSize, faults } =
+      this.options;
     const args = [
       '--dialect',
       dialect,
@@ -116,6 +119,7 @@ export class PolicyServer {
       ...(servedName === undefined ? [] : ['--served-model-name', servedName]),
       ...(logprobsMode === undefined ? [] : ['--logprobs-mode', logprobsMode]),
       ...(weightVersions === true ? ['--weight-versions'] : []),
+      ...(scaleOut === false ? ['--no-scale-out'] : []),
       ...(blockSize === undefined ? [] : ['--block-size', String(blockSize)]),
       ...(faults === undefined ? [] : ['--faults', JSON.stringify(faults)]),
     ];

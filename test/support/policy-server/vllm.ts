@@ -65,6 +65,8 @@ const PAUSE_MODE = z.enum(['abort', 'wait', 'keep']);
 const TOKENIZE = z.looseObject({ prompt: z.string(), model: z.string().nullish() });
 
 export interface VllmOptions {
+  /** Whether `/inference/v1/generate` is there. */
+  scaleOut: boolean;
   /** What the base is called in requests. */
   servedName: string;
   /** Whether `/v1/completions` tells versions where it is asked to: from 0.33 on. */
@@ -301,7 +303,7 @@ export function vllmDialect(engine: PolicyEngine, faults: Faults, options: VllmO
           ],
         }),
       'POST /v1/completions': complete,
-      'POST /inference/v1/generate': generate,
+      ...(options.scaleOut && { 'POST /inference/v1/generate': generate }),
       'POST /v1/load_lora_adapter': loadAdapter,
       'POST /v1/unload_lora_adapter': unloadAdapter,
       'POST /collective_rpc': rpc,
