@@ -76,13 +76,28 @@ export function reportRun(
 }
 
 /** How many episodes were not judged, and which of them count all the same; null where all were judged. */
-function unjudgedOf({ arms, outcomes }: EvaluationResult): string | null {
+export function unjudgedOf({ arms, outcomes }: Measurement): string | null {
   const { pending, abstained, failed } = outcomes;
   if (pending + abstained + failed === 0) return null;
   const atTools = toolFailuresOf(arms);
   const counted = atTools === 0 ? '' : `; ${atTools} failed at a tool, which is no success`;
   return `${countsOf({ ...noOutcomes(), pending, abstained, failed })}${counted}`;
 }
+
+/** What was measured, as an object for `--json`. */
+export const summarizeEvaluation = (evaluation: Measurement, confidence: number) => ({
+  ...measuredShare(total(evaluation.arms), confidence, samplesIn(evaluation)),
+  ...(evaluation.conduct && { how: howOf(evaluation.conduct, confidence) }),
+  outcomes: evaluation.outcomes,
+  toolFailures: toolFailuresOf(evaluation.arms),
+  arms: Object.fromEntries(
+    evaluation.arms.map((tally) => [
+      armName(tally.arm),
+      { ...measuredShare(tally, confidence, samplesIn(evaluation)), ...tally },
+    ]),
+  ),
+});
+type Measurement = Pick<EvaluationResult, 'arms' | 'outcomes' | 'conduct'>;
 
 /** The same as one object, for `--json`. */
 export function summarizeRun(
@@ -92,18 +107,7 @@ export function summarizeRun(
   sinceStart: number,
 ) {
   const of = (evaluation: EvaluationResult | null) =>
-    evaluation && {
-      ...measuredShare(total(evaluation.arms), confidence, samplesIn(evaluation)),
-      ...(evaluation.conduct && { how: howOf(evaluation.conduct, confidence) }),
-      outcomes: evaluation.outcomes,
-      toolFailures: toolFailuresOf(evaluation.arms),
-      arms: Object.fromEntries(
-        evaluation.arms.map((tally) => [
-          armName(tally.arm),
-          { ...measuredShare(tally, confidence, samplesIn(evaluation)), ...tally },
-        ]),
-      ),
-    };
+    evaluation && summarizeEvaluation(evaluation, confidence);
   return {
     run: progress.run,
     end: result.end,

@@ -113,6 +113,10 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     description: 'Reviews, in which people give verdicts.',
     load: async () => (await import('./commands/review.ts')).reviewCommand,
   },
+  evaluate: {
+    description: 'Measures a checkpoint or a Hugging Face folder on tasks of environments, without a run.',
+    load: async () => (await import('./commands/evaluate.ts')).evaluateCommand,
+  },
   generate: {
     description: 'Samples answers of a checkpoint; every line is a task of its own, as in training.',
     load: async () => (await import('./commands/generate.ts')).generateCommand,

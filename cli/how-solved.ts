@@ -50,6 +50,17 @@ export function howTable(
   return `${table}${passLines(all[1], all[2], confidence)}`;
 }
 
+/** The same of one evaluation. */
+export function howTableOf(howSolved: readonly ArmHowSolved[]): string {
+  const columns = howSolved.map((one): [string, HowSolved] => [armName(one.arm), one]);
+  const shown: [string, HowSolved][] =
+    columns.length === 1 ? columns : [...columns, ['all', addHowSolved(howSolved)]];
+  return textTable(
+    ['how tasks were solved', ...shown.map(([name]) => name)],
+    ROWS.map(([what, of]) => [what, ...shown.map(([, one]) => of(one))]),
+  );
+}
+
 /** With several samples of each task: that one of k solves it, and that all of them do, as means over tasks. */
 function passLines(before: HowSolved, after: HowSolved, confidence: number): string {
   const k = samplesOf(after);

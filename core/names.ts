@@ -51,6 +51,9 @@ export const ids = {
 /** What the evaluations of a stage are called, after the stage's name. */
 export const HELD_OUT = '.held-out';
 
+/** What the episodes of an evaluation without a run are kept under, in the place of a stage. */
+export const EVALUATE = 'evaluate';
+
 /** What a group of a step is called where it is kept. */
 export const groupId = (group: number): string => `group-${String(group).padStart(4, '0')}`;
 

@@ -8,6 +8,7 @@ import type { EnvironmentScale } from './reward/normalization.ts';
 import type { Shown } from './training/supervised-stage.ts';
 import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
 import type { StoredChange } from './run-change.ts';
+import type { EvaluateSpec } from './schema/evaluate.ts';
 import type { LearnerSpec } from './schema/learner.ts';
 import type { LoraSpec } from './schema/lora.ts';
 import type { ModelSource } from './schema/model.ts';
@@ -455,6 +456,8 @@ export interface EvaluationRequest {
   reward: RewardSpec;
   /** Absent: the fast tier has the last word. */
   verification?: VerificationSpec;
+  /** Groups that are stored already are taken as they are, and not rolled out again. Absent: all are rolled out. */
+  adopts?: true;
 }
 
 export interface EvaluationResult {
@@ -491,6 +494,32 @@ export interface OpenRunRequest {
   workflowId: string;
   /** Tells a resumed run from another one of the same name. */
   firstExecutionRunId: string;
+}
+
+/** Stored groups of an evaluation, by the numbers from `from` to before `to`. */
+export interface AdoptRequest {
+  run: string;
+  stage: string;
+  step: number;
+  from: number;
+  to: number;
+  reward: RewardSpec;
+}
+
+/** An evaluation that may begin. */
+export interface OpenedEvaluate {
+  /** null where no checkpoint was named in a dry run. */
+  spec: EvaluateSpec | null;
+  /** Only the input was to be checked: nothing was claimed. */
+  dryRun: boolean;
+}
+
+/** Keeps what was measured, with every sample of every task. */
+export interface KeepEvaluationRequest {
+  spec: EvaluateSpec;
+  /** What was sampled from. */
+  checkpoint: CheckpointRef;
+  measured: Omit<EvaluationResult, 'spans' | 'incidents'>;
 }
 
 export interface StepFactsRequest {

@@ -18,6 +18,7 @@ export function assertSpeaks(
   { stages, evaluation }: Pick<CurriculumSpec, 'stages' | 'evaluation'>,
   dialect: DialectSpec | undefined,
   environments: Environments,
+  written = { what: 'the curriculum spec', at: 'model.dialect' },
 ): void {
   const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
   const config = tokenizerConfigOf(dialect ? new Map([...files, ...withDialect(files, dialect)]) : files);
@@ -35,7 +36,7 @@ export function assertSpeaks(
       throw new GradusError(
         'spec',
         'invalid',
-        `the curriculum spec was refused before anything was spent.\n  model.dialect: with the tools of ${name}: ${cause.message}`,
+        `${written.what} was refused before anything was spent.\n  ${written.at}: with the tools of ${name}: ${cause.message}`,
         { cause },
       );
     }

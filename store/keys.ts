@@ -106,6 +106,9 @@ export const changeKey = (run: string, number: number): string =>
 
 export const changesPrefix = (run: string): string => `runs/${segment(run)}/changes/`;
 
+/** What an evaluation without a run came to. */
+export const evaluationKey = (run: string): string => `runs/${segment(run)}/evaluation.json`;
+
 /** Says which execution a run's name belongs to. */
 export const runKey = (run: string): string => `runs/${segment(run)}/run.json`;
 

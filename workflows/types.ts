@@ -1,4 +1,5 @@
 export { curriculum } from './curriculum.ts';
+export { evaluate } from './training/evaluate.ts';
 export { evaluation } from './training/evaluation.ts';
 export { followEpisodes } from './rollout/follow-episodes.ts';
 export { ladder } from './ladder/ladder.ts';

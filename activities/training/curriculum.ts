@@ -1,8 +1,10 @@
 import type {
+  AdoptRequest,
   BatchRequest,
   ChangeRequest,
   DemonstrationsRequest,
   InitializeRequest,
+  KeepEvaluationRequest,
   OpenRunRequest,
   RelabelRequest,
   RetentionRequest,
@@ -17,6 +19,7 @@ import type { Durable } from '../durable.ts';
 import { retainCheckpoints } from './apply-retention.ts';
 import { buildBatch, buildDemonstrations } from './build-batch.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
+import { adoptGroups, keepEvaluation, openEvaluate } from './evaluate.ts';
 import { initializeModel } from './initialize-model.ts';
 import { openRun } from './open-run.ts';
 import { relabelEpisodes } from './relabel.ts';
@@ -24,11 +27,15 @@ import { collectStored } from './stored-episodes.ts';
 
 export type CurriculumActivities = Durable<ReturnType<typeof createCurriculum>>;
 
-/** What a curriculum and its stages ask for beside rollouts, verification and the learner. */
+/** What a curriculum, its stages and evaluations ask for beside rollouts, verification and the learner. */
 export function createCurriculum(deps: CurriculumDependencies) {
   const { store } = deps;
   return {
     openRun: (request: OpenRunRequest, signal: AbortSignal) => openRun(deps, request, signal),
+    openEvaluate: (request: OpenRunRequest, signal: AbortSignal) => openEvaluate(deps, request, signal),
+    adoptGroups: (request: AdoptRequest, signal: AbortSignal) => adoptGroups(store, request, signal),
+    keepEvaluation: (request: KeepEvaluationRequest, signal: AbortSignal) =>
+      keepEvaluation(store, request, signal),
     initializeModel: (request: InitializeRequest, signal: AbortSignal) =>
       initializeModel(deps, request, signal),
 

@@ -6,6 +6,7 @@ import type { InitializeRequest } from '../../core/requests.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import { tokenizerConfigOf } from '../../engine/dialect/checkpoint-dialect.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
+import { pinsKey } from '../../store/keys.ts';
 import { jsonOf, loadModelFiles, textOf } from '../../store/training/checkpoints.ts';
 import type { PolicyContent } from '../../store/training/checkpoints.ts';
 import { checkpointOf } from '../../store/training/find-checkpoints.ts';
@@ -49,6 +50,19 @@ export async function pinNamed(
       const pinned = names.filter((name) => runOf(name) === run).map((name) => checkpoints[name]!);
       return pinCheckpoints(store, run, by, pinned, { signal });
     }),
+  );
+}
+
+/** Leaves them to retention again: what was to be measured is. */
+export async function unpinNamed(
+  store: ObjectStore,
+  { run: by, checkpoints = {} }: Named & Pick<CurriculumSpec, 'run'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const runs = Object.keys(checkpoints).map((name) => readCheckpointName(name).run);
+  await store.remove(
+    [...new Set(runs)].map((run) => pinsKey(run, by)),
+    { signal },
   );
 }
 

@@ -9,6 +9,7 @@ import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import { runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { runClaims } from '../../store/run/run-claim.ts';
+import type { RunClaim } from '../../store/run/run-claim.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
 import { namedCheckpoints, pinNamed } from './named-checkpoints.ts';
 import { assertStored } from './stored-episodes.ts';
@@ -40,13 +41,18 @@ export async function openRun(
   }
   await assertStored(store, spec, signal);
   const checkpoints = await namedCheckpoints(store, parsed.stages, signal);
-  const claimed = await claim(store, { ...spec, ...checkpoints }, firstExecutionRunId, signal);
+  const claimed = await claimName(
+    store,
+    { ...spec, ...checkpoints },
+    { execution: firstExecutionRunId },
+    signal,
+  );
   await pinNamed(store, claimed, signal);
   return claimed;
 }
 
 /** The name of a run whose spec gives it none. */
-const runNameOf = (workflowId: string): string =>
+export const runNameOf = (workflowId: string): string =>
   workflowId
     .replace(/[^A-Za-z0-9._-]+/g, '-')
     .replace(/\.{2,}/g, '.')
@@ -60,18 +66,22 @@ const MOST_RUNS = 1000;
 /**
  * The spec under the first of `name`, `name.2`, `name.3`, … that is free or already this execution's, as it was when the
  * name was claimed: which checkpoint is the newest of another run, say, is decided then. Objects are written once, so
- * a second run under the name of an earlier one would take over what that one left.
+ * a second run under the name of an earlier one would take over what that one left. `isOwn` says of what else a claim
+ * is one's own.
  */
-async function claim(
+export async function claimName<Spec extends CurriculumSpec>(
   store: ObjectStore,
-  spec: CurriculumSpec,
-  execution: string,
+  spec: Spec,
+  by: Pick<RunClaim, 'execution' | 'evaluation'>,
   signal: AbortSignal,
-): Promise<CurriculumSpec> {
+  isOwn: (owner: RunClaim) => boolean = () => false,
+): Promise<Spec> {
   for (let i = 1; i <= MOST_RUNS; i++) {
     const run = i === 1 ? spec.run : `${spec.run}.${i}`;
-    const { value: owner } = await store.putIfAbsent(runKey(run), runClaims, { execution, spec }, { signal });
-    if (owner.execution === execution && owner.spec) return { ...owner.spec, run };
+    const { value: owner } = await store.putIfAbsent(runKey(run), runClaims, { ...by, spec }, { signal });
+    // Only a spec of this kind is written by this execution.
+    if (owner.spec && (owner.execution === by.execution || isOwn(owner)))
+      return { ...(owner.spec as Spec), run };
   }
   throw new GradusError(
     'store',

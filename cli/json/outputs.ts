@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { compareOutput, reweighOutput } from './comparison.ts';
 import { checkOutput, environmentOutput } from './environments.ts';
 import { episodeOutput, foundOutput, replayOutput, textHitOutput, timelineOutput } from './episodes.ts';
+import { evaluateOutput } from './evaluate.ts';
 import { bytesOutput, operationsOutput, whyOutput } from './operations.ts';
 import {
   checkpointOutput,
@@ -19,6 +20,7 @@ export const OUTPUTS = {
   compare: compareOutput.describe('gradus compare --json: one object'),
   environments: environmentOutput.describe('gradus environments --json: one object a line'),
   episode: episodeOutput.describe('gradus episode --json, and a line of gradus find --jsonl: one object'),
+  evaluate: evaluateOutput.describe('gradus evaluate --json: one object'),
   find: foundOutput.describe('gradus find --json: one object a line'),
   'find-text': textHitOutput.describe('gradus find --text … --json: one object a line'),
   ledger: ledgerOutput.describe('gradus ledger --json: one object a line'),

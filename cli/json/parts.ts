@@ -47,7 +47,7 @@ export const question = z.strictObject({
 export const runStatus = z
   .string()
   .describe(
-    'such as running, waiting, paused, completed, failed, terminated, timed-out, forgotten, unknown, imported',
+    'such as running, waiting, paused, completed, failed, terminated, timed-out, forgotten, unknown, imported, evaluation',
   );
 
 export const spent = z.strictObject({

@@ -36,7 +36,7 @@ export const checkpointOutput = z.strictObject({
   stage: z.string(),
 });
 
-const evaluation = z.strictObject({
+export const evaluation = z.strictObject({
   ...measured.shape,
   how: record('how tasks were solved').optional(),
   outcomes: z.record(z.string(), count),

@@ -40,6 +40,8 @@ export const natural: Shape<number> = must(
   (value) => Number.isSafeInteger(value) && (value as number) >= 0,
   'a whole number from 0 on',
 );
+/** Of a flag that is left out where it does not hold. */
+export const yes: Shape<true> = must((value) => value === true, 'true');
 /** Whatever JSON can say. */
 export const anything: Shape<Json> = must((value) => value !== undefined, 'there');
 

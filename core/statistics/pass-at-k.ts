@@ -25,7 +25,7 @@ function chanceOfNone(right: number, samples: number, k: number): number {
  * A mean over tasks of chances, with Wilson's interval of as many trials as there are tasks: a figure in [0, 1] scatters
  * no more than a success of the same mean. null where there is no task.
  */
-function meanOfTasks(chances: readonly number[], confidence: number): Mean | null {
+export function meanOfTasks(chances: readonly number[], confidence: number): Mean | null {
   const n = chances.length;
   if (n === 0) return null;
   const successes = chances.reduce((sum, chance) => sum + chance, 0);

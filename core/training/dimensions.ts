@@ -44,7 +44,7 @@ export const samplesOf = ({ tries }: HowSolved): number =>
   Math.max(0, ...Object.keys(tries).map((tried) => Number(tried.split('/')[1])));
 
 /** Samples of a task, at most, of which it can be said whether they solved it; 1 where nothing is told of them. */
-export const samplesIn = ({ conduct: howSolved = [] }: EvaluationResult): number =>
+export const samplesIn = ({ conduct: howSolved = [] }: Pick<EvaluationResult, 'arms' | 'conduct'>): number =>
   Math.max(1, samplesOf(addHowSolved(howSolved)));
 
 function exploration(howSolved: HowSolved): number | null {

@@ -36,6 +36,10 @@ const PARTS = [
   'ladder',
   'reverify',
 ];
+/** Workflows whose own the name is. */
+const OWNERS = ['curriculum', 'evaluate'];
+const owns = ({ type }: Execution): boolean => OWNERS.includes(type);
+const OF_OWNERS = `WorkflowType IN (${OWNERS.map(quotedInQuery).join(', ')})`;
 const MOST_EXECUTIONS = 1_000_000;
 
 /**
@@ -85,8 +89,8 @@ export async function deleteRun(
   if (refusals.length > 0) throw new GradusError('store', 'in-use', refusals.join('\n'));
   const { store, temporal } = sources;
   // The run itself last: it is what the others are found by.
-  const parts = executions.filter(({ type }) => type !== 'curriculum');
-  const runs = executions.filter(({ type }) => type === 'curriculum');
+  const parts = executions.filter((one) => !owns(one));
+  const runs = executions.filter(owns);
   for (const some of [parts, runs]) await inParallel(some, (one) => deleteExecution(temporal, one));
   if (!isFileName(run)) return;
   const key = runKey(run);
@@ -122,7 +126,7 @@ async function executionsOf(temporal: Client, run: string): Promise<Execution[]>
     (await listExecutions(temporal, query, { limit: MOST_EXECUTIONS, timeoutMs: 60_000 })).executions;
   const name = quotedInQuery(run);
   const [begun, below] = await Promise.all([
-    list(`WorkflowType = "curriculum" AND (GradusRun = ${name} OR WorkflowId = ${name})`),
+    list(`${OF_OWNERS} AND (GradusRun = ${name} OR WorkflowId = ${name})`),
     list(
       `WorkflowId STARTS_WITH ${quotedInQuery(`${run}/`)} AND WorkflowType IN (${PARTS.map(quotedInQuery).join(', ')})`,
     ),
@@ -135,11 +139,13 @@ async function executionsOf(temporal: Client, run: string): Promise<Execution[]>
 const goingOn = (executions: readonly Execution[]): string[] =>
   executions
     .filter(({ status }) => status === 'running' || status === 'paused')
-    .filter((one, _, all) => one.type === 'curriculum' || !all.some(({ type }) => type === 'curriculum'))
+    .filter((one, _, all) => owns(one) || !all.some(owns))
     .map(({ workflowId, type }) =>
       type === 'curriculum'
         ? `it goes on: stop it first, with "${commandLine(`stop ${workflowId}`)}"`
-        : `its ${type} ${workflowId} goes on, for verdicts that are still to come: end it first, with "temporal workflow cancel --workflow-id ${workflowId}"`,
+        : type === 'evaluate'
+          ? `it goes on: end it first, with "temporal workflow cancel --workflow-id ${workflowId}"`
+          : `its ${type} ${workflowId} goes on, for verdicts that are still to come: end it first, with "temporal workflow cancel --workflow-id ${workflowId}"`,
     );
 
 async function claimsOf(store: Sources['store']): Promise<Map<string, RunClaim>> {
@@ -163,7 +169,7 @@ async function claimOf(store: Sources['store'], key: string): Promise<RunClaim |
 const pinnedBy = (names: readonly string[], claims: ReadonlyMap<string, RunClaim>): string[] =>
   names
     .filter((name) => claims.has(name))
-    .map((name) => `${name} learns from its checkpoints: delete that run first`);
+    .map((name) => `${name} needs its checkpoints: delete that one first`);
 
 /** Runs that go on and read what it has stored: a model that they begin with, or episodes that they learn from. */
 async function neededBy(
@@ -173,7 +179,7 @@ async function neededBy(
 ): Promise<string[]> {
   const needing = others.filter(([, { spec }]) => spec !== null && reads(spec, run)).map(([name]) => name);
   if (needing.length === 0) return [];
-  const query = `WorkflowType = "curriculum" AND ExecutionStatus = "Running" AND GradusRun IN (${needing.map(quotedInQuery).join(', ')})`;
+  const query = `${OF_OWNERS} AND ExecutionStatus = "Running" AND GradusRun IN (${needing.map(quotedInQuery).join(', ')})`;
   const { executions } = await listExecutions(temporal, query);
   return executions.map(
     (one) =>

@@ -23,14 +23,7 @@ export async function startRun(
   workflowId: string,
   spec: unknown,
 ): Promise<WorkflowHandle<typeof curriculum>> {
-  if (!(await isServed(temporal, QUEUES.orchestrator, 'workflows'))) {
-    throw new GradusError(
-      'infra',
-      'no-worker',
-      `no worker serves the queue ${QUEUES.orchestrator}, so the run would not begin: start workers, with "${commandLine('dev')}" say`,
-      { retryable: true },
-    );
-  }
+  await assertServed(temporal, 'the run');
   try {
     return await temporal.workflow.start<typeof curriculum>('curriculum', {
       args: [spec],
@@ -49,6 +42,17 @@ export async function startRun(
       { cause },
     );
   }
+}
+
+/** Throws GradusError('infra', 'no-worker') where nobody is there to execute a workflow. */
+export async function assertServed(temporal: Client, what: string): Promise<void> {
+  if (await isServed(temporal, QUEUES.orchestrator, 'workflows')) return;
+  throw new GradusError(
+    'infra',
+    'no-worker',
+    `no worker serves the queue ${QUEUES.orchestrator}, so ${what} would not begin: start workers, with "${commandLine('dev')}" say`,
+    { retryable: true },
+  );
 }
 
 const LOOK_MS = 100;

@@ -111,6 +111,7 @@ export class MetricsReader {
 }
 
 function isSampled(row: RunRow): row is RunRow & { run: string } {
-  if (row.run === null || ['imported', 'forgotten', 'unknown'].includes(row.status)) return false;
+  if (row.run === null || ['imported', 'evaluation', 'forgotten', 'unknown'].includes(row.status))
+    return false;
   return row.endedAt === null || Date.now() - row.endedAt < AFTERWARDS_MS;
 }

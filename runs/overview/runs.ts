@@ -34,7 +34,9 @@ export type RunStatus =
   /** The store knows it, and Temporal, which would say more, is away. */
   | 'unknown'
   /** No run: a model that was brought in under this name. */
-  | 'imported';
+  | 'imported'
+  /** No run: a checkpoint was measured under this name. */
+  | 'evaluation';
 
 /** A run at a glance. */
 export interface RunRow {
@@ -191,6 +193,7 @@ async function lookUp(look: Look, listed: RunRow, progress: Progress | null): Pr
   // Of one whose claim is damaged its steps may be sound.
   const spec = claim?.spec ?? null;
   if (claim !== null && row.workflowId === null && spec === null) return { ...row, status: 'imported' };
+  if (claim?.evaluation !== undefined) return { ...row, status: 'evaluation' };
   const [spend, facts] = await Promise.all([
     spec?.verification === undefined ? null : spendOf(look, run, progress !== null),
     progress === null ? orNull(look, () => lastStep(store, run, spec, { signal })) : null,
@@ -339,7 +342,7 @@ export function byFacts(
 
 const rank = ({ status, endedAt }: RunRow): number => {
   if (status === 'waiting') return 0;
-  if (status === 'imported') return 4;
+  if (status === 'imported' || status === 'evaluation') return 4;
   if (status === 'forgotten') return 3;
   return endedAt === null ? 1 : 2;
 };

@@ -1,5 +1,6 @@
 import { DAMAGE } from '../../core/damage.ts';
 import { GradusError } from '../../core/errors.ts';
+import { checkpointName, readCheckpointName } from '../../core/fields.ts';
 import { commandLine } from '../../core/installation.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import { readManifest } from './checkpoints.ts';
@@ -81,6 +82,43 @@ export async function checkpointOf(
     steps.length === 0
       ? `the run "${run}" has no checkpoint in this store: name another one, or bring one in by "${commandLine('import')}"`
       : `the run "${run}" has no checkpoint of step ${step}; there are: ${steps.join(', ')}`,
+  );
+}
+
+/** The key of a checkpoint's folder or manifest, with or without its bucket. */
+const KEY = /^(?:s3:\/\/[^/]+\/)?(runs\/([^/]+)\/checkpoints\/[^/]+)(?:\/(?:manifest\.json)?)?$/;
+
+/**
+ * The checkpoint that `RUN`, `RUN@STEP` or its key names, and the run that it is of.
+ * Throws GradusError('store', 'no-checkpoint') that says which there are.
+ */
+export async function checkpointNamed(
+  store: ObjectStore,
+  named: string,
+  options: CallOptions = {},
+): Promise<{ run: string; ref: CheckpointRef }> {
+  const [, folder, ofKey] = KEY.exec(named) ?? [];
+  if (folder === undefined) {
+    const name = checkpointName.safeParse(named);
+    if (!name.success) {
+      const what = name.error.issues[0]!.message;
+      throw new GradusError('store', 'no-checkpoint', `${JSON.stringify(named)} is no checkpoint: ${what}`);
+    }
+    const { run, step } = readCheckpointName(named);
+    return { run, ref: await checkpointOf(store, { run, step }, options) };
+  }
+  const run = ofKey!;
+  const { checkpoints, incomplete } = await findCheckpoints(store, run, options);
+  const found = checkpoints.find(({ ref }) => ref.manifest.key === `${folder}/manifest.json`);
+  if (found) return { run, ref: found.ref };
+  const broken = incomplete.find((one) => one.folder === folder);
+  const there = checkpoints.map(({ ref }) => ref.manifest.key.split('/').at(-2));
+  throw new GradusError(
+    'store',
+    'no-checkpoint',
+    broken
+      ? `${folder} is no checkpoint: ${broken.reason}`
+      : `there is no checkpoint ${folder}; ${run} has ${there.join(', ') || 'none'}`,
   );
 }
 

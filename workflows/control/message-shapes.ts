@@ -40,6 +40,7 @@ import {
   optional,
   record,
   text,
+  yes,
 } from '../../core/json/shape.ts';
 import type { Shape } from '../../core/json/shape.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
@@ -299,4 +300,5 @@ export const evaluationRequest = object<EvaluationRequest>({
   sampling: inside<SamplingSpec>(),
   reward: inside<RewardSpec>(),
   verification: optional(verification as Shape<VerificationSpec>),
+  adopts: optional(yes),
 });

@@ -2,8 +2,14 @@ import { workflowInfo } from '@temporalio/workflow';
 import { evaluate } from '../../core/training/evaluation.ts';
 import { addIncidents } from '../../core/episode/incidents.ts';
 import type { AssessRequest } from '../../core/ladder/requests.ts';
-import type { EvaluationRequest, EvaluationResult, GroupResult, Span } from '../../core/requests.ts';
-import { assessmentActivities } from '../activities.ts';
+import type {
+  EvaluationRequest,
+  EvaluationResult,
+  GroupRequest,
+  GroupResult,
+  Span,
+} from '../../core/requests.ts';
+import { assessmentActivities, curriculumActivities } from '../activities.ts';
 import { askVerdicts } from '../ladder/ask-verdicts.ts';
 import { evaluationRequest } from '../control/message-shapes.ts';
 import { checked } from '../control/refuse.ts';
@@ -14,10 +20,25 @@ const WRITER = 'evaluation';
 
 /** Measures a checkpoint on held-out tasks. */
 export async function evaluation(request: EvaluationRequest): Promise<EvaluationResult> {
-  return evaluate(
-    { rollout: rolloutChildren, verifyAbove: verifyByTier },
-    checked(evaluationRequest, request),
-  );
+  const { adopts } = checked(evaluationRequest, request);
+  const rollout = adopts ? rolloutMissing : rolloutChildren;
+  return evaluate({ rollout, verifyAbove: verifyByTier }, request);
+}
+
+/** Stored groups that are asked for at once: what is counted of each passes through the history. */
+const ADOPTED_AT_ONCE = 8;
+
+/** Rolls out the groups that are not stored yet. */
+async function rolloutMissing(groups: readonly GroupRequest[]): Promise<GroupResult[]> {
+  const stored: (GroupResult | null)[] = [];
+  for (let from = 0; from < groups.length; from += ADOPTED_AT_ONCE) {
+    const { run, stage, step, reward } = groups[from]!;
+    const to = Math.min(groups.length, from + ADOPTED_AT_ONCE);
+    stored.push(...(await curriculumActivities.adoptGroups({ run, stage, step, from, to, reward })));
+  }
+  const missing = await rolloutChildren(groups.filter((_, i) => stored[i] === null));
+  let next = 0;
+  return stored.map((one) => one ?? missing[next++]!);
 }
 
 /** What it costs is in the run's ledger, under the evaluation's name; no stage's budget pays for it. */

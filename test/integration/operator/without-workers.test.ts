@@ -214,8 +214,8 @@ test('a run is deleted with all that Temporal and the store have of it, and noth
   await forgottenRun('student', 1, { checkpoints: { forgotten: checkpoint } });
   await pinCheckpoints(store, 'forgotten', 'student', [checkpoint]);
   const refused = await planDeletion(sources, 'forgotten');
-  expect(refused.refusals).toEqual([expect.stringContaining('student learns from its checkpoints')]);
-  await expect(deleteRun(sources, refused)).rejects.toThrow('student learns from its checkpoints');
+  expect(refused.refusals).toEqual([expect.stringContaining('student needs its checkpoints')]);
+  await expect(deleteRun(sources, refused)).rejects.toThrow('student needs its checkpoints');
   expect(await keysOf('forgotten')).toContain('runs/forgotten/pins/student.json');
 
   // With the one that learns from it goes what that one needed.

@@ -1,0 +1,127 @@
+import { isDeepStrictEqual } from 'node:util';
+import { GradusError } from '../../core/errors.ts';
+import { EVALUATE, groupId } from '../../core/names.ts';
+import { succeeded } from '../../core/episode/reward.ts';
+import type { BlobRef } from '../../core/refs.ts';
+import type {
+  AdoptRequest,
+  GroupResult,
+  KeepEvaluationRequest,
+  OpenedEvaluate,
+  OpenRunRequest,
+} from '../../core/requests.ts';
+import { dialectOfSpec } from '../../core/schema/dialect.ts';
+import type { EvaluateSpec } from '../../core/schema/evaluate.ts';
+import type { TaskSamples } from '../../core/training/evaluated.ts';
+import { modelConfigOf } from '../../engine/hf-model-config.ts';
+import { EventLoopTurns } from '../../engine/in-pieces.ts';
+import { assertSpeaks } from '../../spec/assert-speaks.ts';
+import { EVALUATION_INPUT, parseEvaluate, readEvaluate } from '../../spec/parse-evaluate.ts';
+import { rolloutKey, rolloutsPrefix, runKey } from '../../store/keys.ts';
+import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { findTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
+import { putEvaluation } from '../../store/run/evaluation.ts';
+import { runClaims } from '../../store/run/run-claim.ts';
+import { jsonOf, loadModelFiles } from '../../store/training/checkpoints.ts';
+import type { ModelFiles } from '../../store/training/checkpoints.ts';
+import { checkpointNamed } from '../../store/training/find-checkpoints.ts';
+import { tally } from '../verification/tally.ts';
+import type { CurriculumDependencies } from './dependencies.ts';
+import { pinNamed, unpinNamed } from './named-checkpoints.ts';
+import { claimName, runNameOf } from './open-run.ts';
+
+/**
+ * Reads what is to be evaluated, and claims a name for it in the store. Refuses what is wrong before anything is spent.
+ * Another execution of the same workflow id and the same input has the same name, and finds what the earlier one stored.
+ */
+export async function openEvaluate(
+  { store, environments }: CurriculumDependencies,
+  { spec: written, workflowId, firstExecutionRunId }: OpenRunRequest,
+  signal: AbortSignal,
+): Promise<OpenedEvaluate> {
+  const { checkpoint: named, dialect, dryRun } = readEvaluate(written);
+  const name = runNameOf(workflowId);
+  if (named === undefined) {
+    parseEvaluate(written, name, null, environments);
+    return { spec: null, dryRun };
+  }
+  const { run, ref } = await checkpointNamed(store, named, { signal });
+  const base = (await store.find(runKey(run), runClaims, { signal }))?.spec ?? null;
+  const parsed = parseEvaluate(written, name, base, environments);
+  const speaks = dialect && dialectOfSpec(dialect);
+  const spec: EvaluateSpec = {
+    ...parsed,
+    model: { kind: 'from', checkpoint: ref, ...(speaks && { dialect: speaks }) },
+    checkpoints: { [`${run}@${ref.step}`]: ref },
+  };
+  const files = await loadModelFiles(store, ref, { signal });
+  assertSpeaks(files, spec, speaks, environments, { what: EVALUATION_INPUT, at: 'dialect' });
+  assertRoom(files, spec, named);
+  if (dryRun) return { spec, dryRun };
+  const by = { execution: firstExecutionRunId, evaluation: workflowId };
+  const claimed = await claimName(
+    store,
+    spec,
+    by,
+    signal,
+    // Where an earlier execution left off this one goes on: two of one id never run at a time.
+    (owner) => owner.evaluation === workflowId && isDeepStrictEqual(owner.spec, spec),
+  );
+  await pinNamed(store, claimed, signal);
+  return { spec: claimed, dryRun };
+}
+
+function assertRoom(files: ModelFiles, { sampling }: EvaluateSpec, named: string): void {
+  const { maxPositions } = modelConfigOf(jsonOf(files, 'config.json'), jsonOf(files, 'tokenizer.json'));
+  if (sampling.maxCompletionTokens < maxPositions) return;
+  throw new GradusError(
+    'spec',
+    'invalid',
+    `${EVALUATION_INPUT} was refused before anything was spent.\n  sampling.maxCompletionTokens: ${sampling.maxCompletionTokens} leaves no room for a prompt in the ${maxPositions} positions of ${named}: lower it`,
+  );
+}
+
+/** Groups that an earlier execution has stored, with what is counted of them; null where there is none yet. */
+export async function adoptGroups(
+  store: ObjectStore,
+  { run, stage, step, from, to, reward }: AdoptRequest,
+  signal: AbortSignal,
+): Promise<(GroupResult | null)[]> {
+  const numbers = Array.from({ length: to - from }, (_, i) => from + i);
+  return Promise.all(
+    numbers.map(async (group): Promise<GroupResult | null> => {
+      const trajectories = await store.head(rolloutKey(run, stage, step, groupId(group)), { signal });
+      if (!trajectories) return null;
+      const stored = await loadTrajectories(store, trajectories, { signal });
+      return { trajectories, ...(await tally(reward, stored, signal)), spans: [] };
+    }),
+  );
+}
+
+/** Keeps what was measured with every sample of every task, as it follows from the stored episodes. */
+export async function keepEvaluation(
+  store: ObjectStore,
+  { spec, checkpoint, measured }: KeepEvaluationRequest,
+  signal: AbortSignal,
+): Promise<BlobRef> {
+  const { run, reward } = spec;
+  const tasks: TaskSamples[] = [];
+  const loop = new EventLoopTurns(signal);
+  for (const { key } of await store.list(rolloutsPrefix(run, EVALUATE), { signal })) {
+    if (loop.due) await loop.take();
+    const group = await findTrajectories(store, key, { signal });
+    group?.tasks.forEach(({ ref }, task) => {
+      const samples = group.episodes
+        .filter((episode) => episode.task === task)
+        .map((episode) => ({
+          solved: succeeded(reward.components, episode.outcome!),
+          turns: episode.turns.length,
+          tokens: episode.tokens.length,
+        }));
+      tasks.push({ ...ref, samples });
+    });
+  }
+  const { ref: kept } = await putEvaluation(store, { spec, checkpoint, measured, tasks }, { signal });
+  await unpinNamed(store, spec, signal);
+  return kept;
+}

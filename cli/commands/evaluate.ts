@@ -1,0 +1,242 @@
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import type { Client } from '@temporalio/client';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { GradusError } from '../../core/errors.ts';
+import { DIALECTS } from '../../core/names.ts';
+import type { Arm } from '../../core/schema/tasks.ts';
+import type { EvaluateSpec } from '../../core/schema/evaluate.ts';
+import type { StoredEvaluation } from '../../store/run/evaluation.ts';
+import { withConnectionFlags, withStoreOf, withTemporal, withWritableStore } from '../connection.ts';
+import type { ConnectionOptions } from '../connection.ts';
+import { printJson } from '../json/print-json.ts';
+import { numberFrom, wholeFrom } from '../numbers.ts';
+import { note, print } from '../printable.ts';
+
+interface EvaluateOptions extends ConnectionOptions {
+  environment?: { environment: string; levels?: number[] }[];
+  tasks?: number;
+  samples?: number;
+  split?: string;
+  seed?: number;
+  confidence?: number;
+  verifier?: string;
+  dialect?: string;
+  temperature?: number;
+  topK?: number;
+  topP?: number;
+  maxTurns?: number;
+  maxTokens?: number;
+  against?: string;
+  as?: string;
+  json?: boolean;
+}
+
+/** `gradus evaluate MODEL --environment E`: success of a checkpoint or a folder, without a run. */
+export function evaluateCommand(): Command {
+  return withConnectionFlags(new Command('evaluate'))
+    .argument(
+      '<model>',
+      'RUN, its last checkpoint; RUN@STEP; the key of a checkpoint; a Hugging Face folder; or a stored evaluation',
+    )
+    .option(
+      '--environment <name[:levels]...>',
+      'environments, with their levels where not all are meant: calculator:1,2',
+      parseTasks,
+    )
+    .option(
+      '--tasks <n>',
+      'tasks of all levels together (default: 1000, or as many as there are)',
+      wholeFrom(1),
+    )
+    .option('--samples <n>', 'samples of each task (default: 1)', wholeFrom(1))
+    .addOption(new Option('--split <split>', 'which tasks (default: test)').choices(['test', 'heldout']))
+    .option('--seed <n>', 'the same seed samples the same episodes (default: 0)', wholeFrom(0))
+    .option('--confidence <part>', 'of the intervals (default: 0.95)', numberFrom(0.5, 0.9999))
+    .option('--verifier <name>', 'decides success (default: as in the run that the checkpoint is from)')
+    .addOption(new Option('--dialect <name>', "default: the checkpoint's").choices(DIALECTS))
+    .option('--temperature <t>', 'sampling temperature (default: as in the run)', numberFrom(0.01, 100))
+    .option('--top-k <k>', 'sample among the k likeliest tokens; 1 takes the likeliest', wholeFrom(0))
+    .option('--top-p <p>', 'sample among those that have this probability together', numberFrom(0, 1))
+    .option('--max-turns <n>', 'turns of an episode (default: as in the run)', wholeFrom(1))
+    .option(
+      '--max-tokens <n>',
+      'tokens of an episode after its prompt (default: as in the run)',
+      wholeFrom(1),
+    )
+    .option('--against <model>', 'another model on the same tasks, with the paired difference')
+    .option('--as <name>', "name in the store of a folder's model (default: the folder's name)")
+    .option('--json', 'print one JSON object; everything else goes to standard error')
+    .action(async (model: string, options: EvaluateOptions) => {
+      const [first, second] = await evaluations(model, options);
+      const { evaluationTables, summarizeEvaluations } = await import('../evaluate-report.ts');
+      const confidence = options.confidence ?? first.spec.evaluation.confidence;
+      if (options.json) printJson('evaluate', summarizeEvaluations(first, second, confidence));
+      else {
+        const names = [model, options.against ?? null] as const;
+        for (const text of evaluationTables(first, second, names, confidence)) print(text);
+        for (const one of [first, second]) if (one) print(`episodes and figures: ${one.spec.run}`);
+      }
+    });
+}
+
+function parseTasks(text: string, before: EvaluateOptions['environment'] = []) {
+  const [, environment, levels] = /^(.+?)(?::(-?\d+(?:,-?\d+)*))?$/.exec(text) ?? [];
+  if (environment === undefined) throw new InvalidArgumentError('name an environment, or NAME:LEVEL,LEVEL');
+  return [...before, { environment, ...(levels !== undefined && { levels: levels.split(',').map(Number) }) }];
+}
+
+type Evaluations = [StoredEvaluation, StoredEvaluation | null];
+
+/** Both are checked before anything of either is spent; then one is measured after the other. */
+async function evaluations(model: string, options: EvaluateOptions): Promise<Evaluations> {
+  return withTemporal(options, async (temporal) => {
+    const { evaluatedSpec } = await import('../../runs/control/evaluate.ts');
+    const input = inputOf(options);
+    const stored = await storedEvaluation(options, model);
+    if (stored === null) {
+      if (options.environment === undefined)
+        throw new GradusError(
+          'spec',
+          'no-environment',
+          'say what it is to be evaluated on, by --environment NAME',
+        );
+      // A folder is gigabytes: what can be refused without it is refused first.
+      if (isFolder(model)) await evaluatedSpec(temporal, input);
+    }
+    const first = stored ?? (await planned(temporal, options, model, input));
+    if (options.against === undefined) return [await measured(temporal, options, first), null];
+    const other =
+      (await storedEvaluation(options, options.against)) ??
+      (await planned(temporal, options, options.against, sameAs(first.spec)));
+    return [await measured(temporal, options, first), await measured(temporal, options, other)];
+  });
+}
+
+interface Planned {
+  spec: EvaluateSpec;
+  input: Record<string, unknown>;
+}
+
+async function planned(
+  temporal: Client,
+  options: EvaluateOptions,
+  model: string,
+  input: Record<string, unknown>,
+): Promise<Planned> {
+  const { evaluatedSpec } = await import('../../runs/control/evaluate.ts');
+  const checkpoint = isFolder(model) ? await imported(options, model) : model;
+  const spec = (await evaluatedSpec(temporal, { ...input, checkpoint }))!;
+  // Which one it is stays decided, however many the run makes meanwhile.
+  const { key } = spec.model.kind === 'from' ? spec.model.checkpoint.manifest : { key: checkpoint };
+  return { spec, input: { ...input, checkpoint: key } };
+}
+
+/** What is stored of it, or what its workflow comes to. */
+async function measured(
+  temporal: Client,
+  options: EvaluateOptions,
+  one: Planned | StoredEvaluation,
+): Promise<StoredEvaluation> {
+  if ('tasks' in one) return one;
+  const { begin, evaluationId, outcomeOf } = await import('../../runs/control/evaluate.ts');
+  const { count, samples } = one.spec.evaluation;
+  const id = evaluationId(one.spec);
+  const done = await storedEvaluation(options, id);
+  if (done !== null) return done;
+  note(
+    `evaluating ${count} tasks × ${samples} as ${id}; whatever is killed, the same command goes on with it`,
+  );
+  const handle = await begin(temporal, id, one.input);
+  const watching = new AbortController();
+  const told = sayWhy(temporal, id, watching.signal);
+  const { run } = await outcomeOf(handle).finally(() => watching.abort());
+  await told;
+  return (await storedEvaluation(options, run!))!;
+}
+
+const STILL_MS = 20_000;
+
+/** Says what it waits for, where that is more than work that is being done. */
+async function sayWhy(temporal: Client, workflowId: string, signal: AbortSignal): Promise<void> {
+  const [{ setTimeout: delay }, { executionOf }, { whyOfExecution }, { whyInWords }] = await Promise.all([
+    import('node:timers/promises'),
+    import('../../runs/temporal/executions.ts'),
+    import('../../runs/overview/why.ts'),
+    import('../../runs/overview/why-in-words.ts'),
+  ]);
+  let said = '';
+  while (!signal.aborted) {
+    // What ends it is no failure.
+    await delay(STILL_MS, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    const execution = await executionOf(temporal, workflowId);
+    if (execution === null) continue;
+    const { reasons } = await whyOfExecution(temporal, execution, Date.now());
+    const text = reasons.map((reason) => whyInWords(reason, Date.now())).join('; ');
+    if (text !== said) note(text);
+    said = text;
+  }
+}
+
+/** By its name in the store; null where nothing is stored under it. */
+async function storedEvaluation(options: ConnectionOptions, name: string): Promise<StoredEvaluation | null> {
+  const [{ isFileName }, { findEvaluation }] = await Promise.all([
+    import('../../store/keys.ts'),
+    import('../../store/run/evaluation.ts'),
+  ]);
+  if (!isFileName(name)) return null;
+  return withStoreOf(options, (store) => findEvaluation(store, name), { patient: true });
+}
+
+const isFolder = (model: string): boolean =>
+  statSync(model, { throwIfNoEntry: false })?.isDirectory() === true || /^[./~]/.test(model);
+
+/** The folder's model as checkpoint 0 of a run; the same model under the same name is the same. */
+async function imported(options: EvaluateOptions, folder: string): Promise<string> {
+  const { importModel } = await import('../../store/training/import-model.ts');
+  const name = options.as ?? path.basename(path.resolve(folder)).replaceAll(/[^A-Za-z0-9_-]+/g, '-');
+  const { ref } = await withWritableStore(options, (store) => importModel(store, folder, name));
+  note(`${folder} is the run ${name}`);
+  return ref.manifest.key;
+}
+
+/** Fields that nobody wrote are left out: the workers fill them in. */
+function inputOf(options: EvaluateOptions): Record<string, unknown> {
+  const { environment: tasks, tasks: count, samples, split, seed, confidence, verifier, dialect } = options;
+  const { temperature, topK, topP, maxTurns, maxTokens: maxCompletionTokens } = options;
+  const sampling = written({ temperature, topK, topP, maxTurns, maxCompletionTokens });
+  return written({
+    tasks,
+    count,
+    samples,
+    split,
+    seed,
+    confidence,
+    sampling: Object.keys(sampling).length === 0 ? undefined : sampling,
+    reward: verifier === undefined ? undefined : { components: [{ verifier, role: 'outcome' }] },
+    dialect: dialect === undefined ? undefined : { name: dialect },
+  });
+}
+
+const written = (fields: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+
+/** The same tasks, sampled and judged in the same way, of whatever else. */
+function sameAs({ evaluation, split, seed, sampling, reward }: EvaluateSpec): Record<string, unknown> {
+  const { arms, ...counts } = evaluation;
+  // As a person would write it: a minimum has none.
+  const ensembles = reward.ensembles?.map(({ deviations, ...one }) =>
+    one.by === 'minimum' ? one : { ...one, deviations },
+  );
+  const same = { ...reward, ...(ensembles && { ensembles }) };
+  return { tasks: tasksOf(arms), ...counts, split, seed, sampling, reward: same };
+}
+
+function tasksOf(arms: readonly Arm[]): { environment: string; levels: number[] }[] {
+  const names = [...new Set(arms.map(({ environment }) => environment))];
+  return names.map((environment) => ({
+    environment,
+    levels: arms.flatMap((arm) => (arm.environment === environment ? [arm.level] : [])),
+  }));
+}

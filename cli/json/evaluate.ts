@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { blobRef, count, record } from './parts.ts';
+import { evaluation } from './runs.ts';
+
+const within = z
+  .array(
+    z.strictObject({
+      most: count,
+      mean: z.number().min(0).max(1),
+      n: count.describe('tasks'),
+      low: z.number(),
+      high: z.number(),
+    }),
+  )
+  .describe('success with at most so many');
+
+const measured = z.strictObject({
+  ...evaluation.shape,
+  run: z.string().describe('its name in the store'),
+  checkpoint: z.strictObject({ manifest: blobRef, weights: z.string(), step: count }),
+  split: z.enum(['test', 'heldout']),
+  seed: count,
+  samples: count.describe('of each task'),
+  sampling: record('how it was sampled, as in a spec'),
+  reward: record('what success is, as in a spec'),
+  meanReward: z.number(),
+  withinTurns: within,
+  withinTokens: within,
+});
+
+const difference = z
+  .strictObject({
+    mean: z.number().describe('success of the first less that of the second'),
+    n: count.describe('tasks of which both could be judged'),
+    low: z.number(),
+    high: z.number(),
+    first: count.describe('tasks that the first solved more often'),
+    second: count,
+    equal: count,
+  })
+  .nullable();
+
+export const evaluateOutput = z.strictObject({
+  confidence: z.number(),
+  evaluation: measured,
+  against: measured.nullable(),
+  difference: z
+    .strictObject({ all: difference, arms: z.record(z.string(), difference) })
+    .nullable()
+    .describe('paired, task by task; null without --against'),
+});

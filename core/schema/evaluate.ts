@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { count, givenName, name } from '../fields.ts';
+import type { CurriculumSpec } from './curriculum-spec.ts';
+import { dialectSchema } from './dialect.ts';
+import { evaluationSchema } from './evaluation.ts';
+import { rewardSchema } from './reward.ts';
+import { MOST_TOP_K } from '../names.ts';
+import { samplingSchema } from './sampling.ts';
+
+const { count: tasks, samples, confidence } = evaluationSchema.shape;
+const { topK, ...limits } = samplingSchema.unwrap().shape;
+
+/** What a person asks of the workflow `evaluate`. Strict, like a spec. */
+export const evaluateSchema = z
+  .strictObject({
+    run: name
+      .optional()
+      .describe("Name of the evaluation in the store; the workflow's id where it is absent."),
+    checkpoint: z
+      .string()
+      .min(1)
+      .max(1000, 'has at most 1000 characters')
+      .optional()
+      .describe('RUN, its last checkpoint; RUN@STEP; or the key of a checkpoint, runs/RUN/checkpoints/….'),
+    dialect: dialectSchema.optional(),
+    tasks: z
+      .array(
+        z.strictObject({
+          environment: givenName.describe('Name of an environment that the workers know.'),
+          levels: z
+            .array(z.int())
+            .nonempty()
+            .max(256, 'has at most 256 levels')
+            .optional()
+            .describe('Absent: all of its levels.'),
+        }),
+      )
+      .nonempty()
+      .max(64, 'has at most 64 entries')
+      .describe('Environments and their levels.'),
+    count: tasks,
+    samples,
+    confidence,
+    split: z.enum(['test', 'heldout']).default('test').describe('Which tasks: no split that is trained on.'),
+    seed: z.int().min(0).default(0).describe('Every draw follows from it, and from the place of its task.'),
+    sampling: z
+      .strictObject({
+        ...limits,
+        // Nothing is trained, so 1 is allowed: the likeliest token alone.
+        topK: count(MOST_TOP_K, topK.description!, 0).default(0),
+      })
+      .prefault({})
+      .describe('What is absent is as in the run that the checkpoint is from.'),
+    reward: rewardSchema
+      .omit({ rules: true, normalization: true })
+      .optional()
+      .describe('Absent: the outcome of the run that the checkpoint is from.'),
+    dryRun: z
+      .boolean()
+      .default(false)
+      .describe('Only check the input, and return what would be evaluated; checkpoint may be absent.'),
+  })
+  .describe('An evaluation of a checkpoint without a training run.');
+
+export type WrittenEvaluate = z.output<typeof evaluateSchema>;
+
+/** An evaluation, parsed, defaults filled in: a curriculum that has no stages, and only its report. */
+export interface EvaluateSpec extends CurriculumSpec {
+  split: WrittenEvaluate['split'];
+}

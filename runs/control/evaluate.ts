@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto';
+import { WorkflowFailedError } from '@temporalio/client';
+import type { Client, WorkflowHandle } from '@temporalio/client';
+import { GradusError } from '../../core/errors.ts';
+import { canonicalJson } from '../../core/json/canonical-json.ts';
+import type { Json } from '../../core/json/json.ts';
+import { QUEUES } from '../../core/names.ts';
+import type { EvaluateSpec } from '../../core/schema/evaluate.ts';
+import { sha256Hex } from '../../store/digest.ts';
+import type { evaluate, EvaluateOutcome } from '../../workflows/training/evaluate.ts';
+import { assertServed } from './start.ts';
+
+/**
+ * What the workers would evaluate; null where no checkpoint is named. Nothing is rolled out or stored.
+ * Throws GradusError('spec', 'refused') with what is wrong, and GradusError('infra', 'no-worker').
+ */
+export async function evaluatedSpec(
+  temporal: Client,
+  written: Record<string, unknown>,
+): Promise<EvaluateSpec | null> {
+  await assertServed(temporal, 'the evaluation');
+  const handle = await begin(temporal, `evaluate-check-${randomUUID()}`, { ...written, dryRun: true });
+  return (await outcomeOf(handle)).spec;
+}
+
+/** The same evaluation has the same id: whoever asks for it again finds the one that goes on, or what it stored. */
+export const evaluationId = (spec: EvaluateSpec): string => {
+  const text = canonicalJson(JSON.parse(JSON.stringify({ ...spec, run: undefined })) as Json);
+  return `evaluate-${sha256Hex(new TextEncoder().encode(text)).slice(0, 16)}`;
+};
+
+/** Starts an evaluation, or finds the one of this id that goes on. */
+export const begin = (
+  temporal: Client,
+  workflowId: string,
+  written: unknown,
+): Promise<WorkflowHandle<typeof evaluate>> =>
+  temporal.workflow.start<typeof evaluate>('evaluate', {
+    args: [written],
+    workflowId,
+    taskQueue: QUEUES.orchestrator,
+    workflowIdConflictPolicy: 'USE_EXISTING',
+  });
+
+/** Throws GradusError('spec', 'refused') with what was said, where it failed. */
+export async function outcomeOf(handle: WorkflowHandle<typeof evaluate>): Promise<EvaluateOutcome> {
+  try {
+    return await handle.result();
+  } catch (error) {
+    if (!(error instanceof WorkflowFailedError)) throw error;
+    let at: Error = error;
+    while (at.cause instanceof Error) at = at.cause;
+    throw new GradusError('spec', 'refused', at.message, { cause: error });
+  }
+}

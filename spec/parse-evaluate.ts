@@ -1,0 +1,150 @@
+import type { Refuse, SpecEnvironment, SpecEnvironments } from '../core/schema/check.ts';
+import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
+import { checkDialect } from '../core/schema/dialect.ts';
+import { evaluateSchema } from '../core/schema/evaluate.ts';
+import type { EvaluateSpec, WrittenEvaluate } from '../core/schema/evaluate.ts';
+import { retentionSchema } from '../core/schema/retention.ts';
+import { checkReward, rewardSpecOf } from '../core/schema/reward.ts';
+import type { RewardSpec } from '../core/schema/reward.ts';
+import { samplingSchema } from '../core/schema/sampling.ts';
+import type { SamplingSpec } from '../core/schema/sampling.ts';
+import { inside, parseStrictly, refusalOfSpec } from '../core/schema/strict.ts';
+import type { SpecProblem } from '../core/schema/strict.ts';
+import { armsOf, checkCount, checkNames, checkTasks, mostTasks, MOST_TASKS } from '../core/schema/tasks.ts';
+import type { WrittenTasks } from '../core/schema/tasks.ts';
+
+export const EVALUATION_INPUT = 'the evaluation';
+
+/** What can be said of it without environments and store. Throws as `parseSpec`. */
+export function readEvaluate(written: unknown): WrittenEvaluate {
+  const shape = parseStrictly(evaluateSchema, written, EVALUATION_INPUT);
+  if (shape.checkpoint === undefined && !shape.dryRun)
+    throw refusalOfSpec(EVALUATION_INPUT, [
+      { path: ['checkpoint'], message: 'is missing: name a run, RUN@STEP, or the key of a checkpoint' },
+    ]);
+  return shape;
+}
+
+/** Only the store can say which checkpoint it is of. */
+export type ParsedEvaluate = Omit<EvaluateSpec, 'model'>;
+
+/**
+ * Checks an evaluation against the environments that there are. What is not written is as in the run that the checkpoint
+ * is from, `base`: null of an imported model. `name` names it where nobody did. Throws as `parseSpec`.
+ */
+export function parseEvaluate(
+  written: unknown,
+  name: string,
+  base: CurriculumSpec | null,
+  environments: SpecEnvironments,
+): ParsedEvaluate {
+  const shape = readEvaluate(written);
+  const tasks = withLevels(shape.tasks, environments);
+  const sampling = samplingOf(written, shape, base);
+  const { seed, split, samples, confidence, dialect } = shape;
+  const used = tasks.flatMap(({ environment }) => environments.get(environment) ?? []);
+  const problems: SpecProblem[] = [];
+  const refuse: Refuse = (path, message) => void problems.push({ path, message });
+  const count = countOf(written, shape, tasks, environments);
+
+  checkNames([{ tasks, path: ['tasks'] }], environments, refuse);
+  checkTasks(tasks, ['tasks'], environments, refuse);
+  checkCount({ tasks, split, count, of: 'all' }, ['count'], environments, refuse);
+  if (count * samples > MOST_TASKS)
+    refuse(
+      ['samples'],
+      `makes ${count * samples} episodes of ${count} tasks, at most ${MOST_TASKS}: lower it or count`,
+    );
+  if (sampling.topP < 1 && sampling.topK === 0)
+    refuse(
+      ['sampling', 'topP'],
+      'may leave the whole vocabulary in the sampling mask, which is stored with each token: also give a topK',
+    );
+  checkDialect({ from: shape.checkpoint, dialect }, (path, message) => refuse(path.slice(1), message));
+  const reward = rewardOf(shape, sampling, base, used, refuse);
+  if (problems.length > 0 || reward === null) throw refusalOfSpec(EVALUATION_INPUT, problems);
+
+  const taskVersions = Object.fromEntries(
+    used.flatMap(({ name: environment, version }) => (version ? [[environment, version]] : [])),
+  );
+  return {
+    run: shape.run ?? name,
+    seed,
+    ...(Object.keys(taskVersions).length > 0 && { taskVersions }),
+    sampling,
+    reward,
+    stages: [],
+    evaluation: { arms: armsOf(tasks), count, samples, confidence },
+    retention: retentionSchema.parse(undefined),
+    split,
+  };
+}
+
+/** All levels of an environment of which none is named. */
+const withLevels = (tasks: WrittenEvaluate['tasks'], environments: SpecEnvironments): WrittenTasks =>
+  tasks.map(({ environment, levels }) => ({
+    environment,
+    levels: levels ?? [...(environments.get(environment)?.levels ?? [])],
+  }));
+
+/** What was written, and the rest as in the run; a count that nobody wrote is no more than there are tasks. */
+function samplingOf(
+  written: unknown,
+  { sampling }: WrittenEvaluate,
+  base: CurriculumSpec | null,
+): SamplingSpec {
+  const given = Object.keys(Object(inside(written, 'sampling')) as object);
+  const own = Object.fromEntries(Object.entries(sampling).filter(([field]) => given.includes(field)));
+  return { ...samplingSchema.parse(undefined), ...base?.sampling, ...own };
+}
+
+function countOf(
+  written: unknown,
+  { count, split }: WrittenEvaluate,
+  tasks: WrittenTasks,
+  environments: SpecEnvironments,
+): number {
+  if (inside(written, 'count') !== undefined) return count;
+  const most = mostTasks({ tasks, split, of: 'all' }, environments);
+  return most > 0 ? Math.min(count, most) : count;
+}
+
+/** null where nothing says what success is: that was refused. */
+function rewardOf(
+  { reward }: WrittenEvaluate,
+  sampling: SamplingSpec,
+  base: CurriculumSpec | null,
+  used: readonly SpecEnvironment[],
+  refuse: Refuse,
+): RewardSpec | null {
+  if (reward) {
+    checkReward(reward, { hasLadder: false, sampling, stages: [] }, used, refuse);
+    return rewardSpecOf(reward, sampling, undefined);
+  }
+  const found = outcomeOf(base, used);
+  if (found !== null || used.length === 0) return found;
+  const listed = used.map((one) => `${one.name} has ${fast(one).join(', ')}`).join('; ');
+  const how = '{"components": [{"verifier": NAME, "role": "outcome"}]}, or by --verifier NAME';
+  refuse(['reward'], `name the verifier that decides success, by ${how}; ${listed}`);
+  return null;
+}
+
+const fast = ({ verifiers }: SpecEnvironment): string[] =>
+  verifiers.filter(({ tier }) => tier === 'fast').map(({ name }) => name);
+
+/** The outcome of the run where all environments have its verifier, else the only verifier that they have. */
+function outcomeOf(base: CurriculumSpec | null, used: readonly SpecEnvironment[]): RewardSpec | null {
+  const { components = [], ensembles = [] } = base?.reward ?? {};
+  const decisive = components.find(({ role }) => role === 'outcome')?.verifier;
+  const ensemble = ensembles.find(({ name }) => name === decisive);
+  const needed = ensemble?.verifiers ?? [decisive];
+  const known = used.length > 0 && used.every((one) => needed.every((name) => fast(one).includes(name!)));
+  const all = [...new Set(used.flatMap(fast))];
+  const verifier = known ? decisive : all.length === 1 ? all[0] : undefined;
+  if (verifier === undefined) return null;
+  return {
+    components: [{ verifier, role: 'outcome', weight: 1, gatedBy: null }],
+    ...(known && ensemble && { ensembles: [ensemble] }),
+    truncated: 'train',
+  };
+}

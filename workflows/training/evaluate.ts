@@ -1,0 +1,78 @@
+import { getExternalWorkflowHandle, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { EVALUATE } from '../../core/names.ts';
+import { STOP } from '../../core/question.ts';
+import type { BlobRef } from '../../core/refs.ts';
+import type { OpenedEvaluate } from '../../core/requests.ts';
+import type { EvaluateSpec } from '../../core/schema/evaluate.ts';
+import { curriculumActivities } from '../activities.ts';
+import { listen } from '../control/listen.ts';
+import { openQuestion } from '../control/message-shapes.ts';
+import { decided, questionAsked } from '../control/messages.ts';
+import { evaluateChild } from '../ports.ts';
+import { searchAttributes } from '../search-attributes.ts';
+
+export interface EvaluateOutcome {
+  /** Its name in the store; null of a dry run. */
+  run: string | null;
+  /** What was measured, of every task; null of a dry run. */
+  evaluation: BlobRef | null;
+  /** What was, or would be, evaluated. */
+  spec: EvaluateSpec | null;
+}
+
+/**
+ * Measures a checkpoint on tasks of any environments, without a training run. Started with what `evaluateSchema` describes
+ * (`temporal workflow start --type evaluate …`), by a person or a Schedule. Fails, non-retryable and before anything is
+ * spent, when that is wrong. What an earlier execution of the same id has stored is not rolled out again.
+ */
+export async function evaluate(written: unknown): Promise<EvaluateOutcome> {
+  const { workflowId, firstExecutionRunId } = workflowInfo();
+  // Who meets a damaged object asks. Nobody decides here: it fails, and the next execution goes on from what is stored.
+  listen(questionAsked, openQuestion, ({ id, asker }) =>
+    getExternalWorkflowHandle(asker).signal(decided, { question: id, answer: STOP.answer }),
+  );
+  const opened: OpenedEvaluate = await curriculumActivities.openEvaluate({
+    spec: written,
+    workflowId,
+    firstExecutionRunId,
+  });
+  const { spec } = opened;
+  if (opened.dryRun || spec === null) return { run: null, evaluation: null, spec };
+  const { run, seed, sampling, reward, split } = spec;
+  const { arms, count, samples } = spec.evaluation;
+  upsertSearchAttributes(searchAttributes({ run }));
+  const checkpoint = await sampledFrom(spec);
+  const {
+    spans: _,
+    incidents: __,
+    ...measured
+  } = await evaluateChild({
+    run,
+    seed,
+    name: EVALUATE,
+    step: 0,
+    checkpoint,
+    arms,
+    tasks: count,
+    samples,
+    split,
+    sampling,
+    reward,
+    adopts: true,
+  });
+  const evaluation = await curriculumActivities.keepEvaluation({ spec, checkpoint, measured });
+  return { run, evaluation, spec };
+}
+
+/** The checkpoint, or a copy that speaks the dialect which was asked for. */
+async function sampledFrom({ run, seed, model, sampling, evaluation }: EvaluateSpec) {
+  if (model.kind === 'from' && model.dialect === undefined) return model.checkpoint;
+  const { maxCompletionTokens } = sampling;
+  return curriculumActivities.initializeModel({
+    run,
+    seed,
+    model,
+    arms: evaluation.arms,
+    maxCompletionTokens,
+  });
+}
