@@ -119,7 +119,9 @@ function rewardOf(
 ): RewardSpec | null {
   if (reward) {
     checkReward(reward, { hasLadder: false, sampling, stages: [] }, used, refuse);
-    return rewardSpecOf(reward, sampling, undefined);
+    // Without an outcome it has been refused.
+    const decides = reward.components.some(({ role }) => role === 'outcome');
+    return decides ? rewardSpecOf(reward, sampling, undefined) : null;
   }
   const found = outcomeOf(base, used);
   if (found !== null || used.length === 0) return found;

@@ -204,14 +204,15 @@ describe('whoever is killed', () => {
 test('two models are compared task by task; the report is printed as tables, too', async () => {
   const gradus = gradusCommand(stack);
   const flags = '--environment calculator:1 --tasks 64 --samples 2 --max-turns 3'.split(' ');
-  const args = ['evaluate', RUN, ...flags, '--against', `${RUN}@0`];
+  const [first] = (await findCheckpoints(store, RUN)).checkpoints;
+  const args = ['evaluate', RUN, ...flags, '--against', `${RUN}@${first!.ref.step}`];
   const { stdout } = await gradus(...args, '--json');
   const { evaluation, against, difference } = JSON.parse(stdout) as z.infer<typeof evaluateOutput>;
   expect(difference!.all).toMatchObject({
     n: 64,
     mean: expect.closeTo(evaluation.success - against!.success, 9),
   });
-  expect(against!.checkpoint.step).toBe(0);
+  expect(against!.checkpoint).toEqual(first!.ref);
   // Both are stored now, and known by their names.
   const again = await gradus('evaluate', evaluation.run, '--against', against!.run, '--json');
   expect(JSON.parse(again.stdout)).toEqual(JSON.parse(stdout));
@@ -287,7 +288,7 @@ describe('bad input is refused before anything is spent', () => {
       { sampling: { maxCompletionTokens: 4096 } },
       'leaves no room for a prompt',
     ],
-    ['a dialect that it has no tokens for', { dialect: { name: 'hermes' } }, 'dialect'],
+    ['a dialect that it cannot speak', { dialect: { name: 'hermes' } }, 'hermes needs a chat template'],
     ['nothing that could be read', null, 'the evaluation was refused'],
   ])('%s', async (what, input, why) => {
     const id = `refused-${what.replaceAll(' ', '-')}`;
