@@ -7,6 +7,7 @@ import type { SamplingSpec } from '../../core/schema/sampling.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { malformedObservation } from '../../engine/dialect/malformed.ts';
 import type { Policy } from '../../engine/policy.ts';
+import { sampleTurn } from '../../engine/sample-turn.ts';
 import type { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { isDeath } from '../../environments/host/asks.ts';
 import type { Called, SessionAsk } from '../../environments/host/asks.ts';
@@ -14,7 +15,6 @@ import { toolAttempts } from '../../environments/host/facts.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
 import type { HostCaller, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { inAttempts } from '../../environments/host/in-attempts.ts';
-import { sampleTurn } from './sample-turn.ts';
 
 export interface AdvanceContext {
   policy: Policy;

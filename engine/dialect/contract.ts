@@ -1,4 +1,4 @@
-import type { Action, Observation } from '../../core/episode/episode.ts';
+import type { Action, Observation, ToolCall } from '../../core/episode/episode.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { DialectName } from '../../core/names.ts';
 
@@ -28,6 +28,15 @@ export interface WrittenTurn {
   raw?: string;
 }
 
+/** A turn with all that is in it, as messages of chat interfaces have it. */
+export interface SpokenTurn {
+  /** Empty where there is none. */
+  thought: string;
+  /** What is said beside the calls; empty where there is nothing. */
+  text: string;
+  calls: ToolCall[];
+}
+
 /**
  * How a policy is spoken to and understood: what it reads as prompt and as tool result, where its turns end, and what
  * its turns ask for. Bound to a tokenizer and to the tools of an environment; a pure function of both. All it makes
@@ -42,6 +51,11 @@ export interface Dialect {
    * text that it follows, for dialects whose turns may have ended the message or not.
    */
   observationTokens(observation: Pick<Observation, 'text'>, turn: string): number[];
+  /**
+   * As `observationTokens`, where these messages lie in between: results of all the turn's calls, or what a user says. Throws
+   * GradusError('policy', 'chat-template') where the checkpoint's template has no place for them.
+   */
+  messageTokens(messages: readonly ChatMessage[], turn: string): number[];
   /** Sampling one of these ends a turn of the policy; it belongs to the turn. */
   readonly stopTokens: readonly number[];
   /**
@@ -51,6 +65,11 @@ export interface Dialect {
   isOver?(text: string): boolean;
   /** What a turn asks for. Never throws: what does not parse is `malformed`, with a reason that the policy can learn from. */
   parse(text: string): Action;
+  /**
+   * A turn with its thought, and with several calls in the dialects that have them; undefined for what does not parse. Absent:
+   * `parse` says all there is.
+   */
+  read?(text: string): SpokenTurn | undefined;
   /** Whether this dialect can express a turn; one without names cannot call any tool. */
   canWrite(turn: WrittenTurn): boolean;
   /**

@@ -1,7 +1,7 @@
 import type { Action } from '../../core/episode/episode.ts';
 import type { DialectSpec } from '../../core/schema/dialect.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
-import type { Dialect, WrittenTurn } from './contract.ts';
+import type { Dialect, SpokenTurn, WrittenTurn } from './contract.ts';
 import type { Guard } from './guard.ts';
 import { parseJsonCall } from './json-call.ts';
 import { malformed } from './malformed.ts';
@@ -48,8 +48,10 @@ export function hermesDialect(
     name: 'hermes',
     promptTokens: (messages) => frame.promptTokens(messages),
     observationTokens: ({ text }) => frame.observationTokens(text),
+    messageTokens: (messages) => frame.messageTokens(messages),
     stopTokens: turnEnds.map((token) => tokenizer.idOf(token)),
     parse,
+    read: (text) => readHermes(withoutEnd(text, turnEnds), opened),
     canWrite: () => true,
     turnText,
     turnTokens: (turn) => turnTokensOf(tokenizer, turnText(turn)),
@@ -79,4 +81,26 @@ export function parseHermes(text: string, opened = false): Action {
   if (after.trim() !== '') return malformed(`text after ${CLOSE}`);
   if (rest.slice(0, start).includes(CLOSE)) return malformed(`unexpected ${CLOSE}`);
   return parseJsonCall(content, ['arguments']);
+}
+
+/** A turn without its end token, with all of its calls; nothing but white space may stand between and after them. */
+export function readHermes(text: string, opened = false): SpokenTurn | undefined {
+  const thought = splitThought(text, opened);
+  if ('problem' in thought) return undefined;
+  const { rest } = thought;
+  const first = rest.indexOf(OPEN);
+  const said = first < 0 ? rest : rest.slice(0, first);
+  // Each call by the rules for one: what is wrong in it is wrong here.
+  const pieces = first < 0 ? [] : rest.slice(first).split(/(?=<tool_call>)/u);
+  const calls = pieces.map((piece) => parseHermes(piece));
+  if (said.includes(CLOSE) || calls.some(({ kind }) => kind !== 'call')) return undefined;
+  if (calls.length === 0 && said.trim() === '') return undefined;
+  return {
+    thought: text
+      .slice(0, text.length - rest.length)
+      .replaceAll(/<\/?think>/gu, '')
+      .trim(),
+    text: said.trim(),
+    calls: calls.flatMap((one) => (one.kind === 'call' ? [one.call] : [])),
+  };
 }

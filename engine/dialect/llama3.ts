@@ -40,6 +40,7 @@ export function llama3Dialect(
     name: 'llama3',
     promptTokens: (messages) => frame.promptTokens(messages),
     observationTokens: ({ text }) => frame.observationTokens(text),
+    messageTokens: (messages) => frame.messageTokens(messages),
     stopTokens: turnEnds.map((token) => tokenizer.idOf(token)),
     parse,
     canWrite: () => true,

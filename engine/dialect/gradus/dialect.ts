@@ -1,7 +1,14 @@
 import type { Tokenizer } from '../../tokenizer/tokenizer.ts';
 import type { Dialect } from '../contract.ts';
 import { parseAction } from './parse-action.ts';
-import { observationTokens, promptTokens, stopTokens, turnText, turnTokens } from './render.ts';
+import {
+  messageTokens,
+  observationTokens,
+  promptTokens,
+  stopTokens,
+  turnText,
+  turnTokens,
+} from './render.ts';
 
 /**
  * What models from scratch speak: every tag is one token, and nothing is said twice. Tools are learnt from
@@ -12,6 +19,7 @@ export function gradusDialect(tokenizer: Tokenizer): Dialect {
     name: 'gradus',
     promptTokens: (messages) => promptTokens(tokenizer, messages),
     observationTokens: (observation) => observationTokens(tokenizer, observation),
+    messageTokens: (messages, turn) => messageTokens(tokenizer, messages, turn),
     stopTokens: stopTokens(tokenizer),
     parse: parseAction,
     canWrite: () => true,

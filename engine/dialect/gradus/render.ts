@@ -11,17 +11,53 @@ export function promptText(prompt: string): string {
 }
 
 /** As `promptText`, but special tokens that a message spells stay plain text. */
-export function promptTokens(tokenizer: Tokenizer, messages: readonly ChatMessage[]): number[] {
-  const start = tokenizer.idOf(MESSAGE_START);
+export const promptTokens = (tokenizer: Tokenizer, messages: readonly ChatMessage[]): number[] =>
+  conversationTokens(tokenizer, messages, false);
+
+/** What lies between a turn and the next one when these messages come in between: a result stays in the same message. */
+export function messageTokens(
+  tokenizer: Tokenizer,
+  messages: readonly ChatMessage[],
+  turn: string,
+): number[] {
+  if (!turn.trimEnd().endsWith(MESSAGE_END)) return conversationTokens(tokenizer, messages, true);
+  return [...tokenizer.encodePlain('\n'), ...conversationTokens(tokenizer, messages, false)];
+}
+
+/** Messages up to the place where the assistant goes on. `inside`: they begin inside a message of the assistant. */
+function conversationTokens(
+  tokenizer: Tokenizer,
+  messages: readonly ChatMessage[],
+  inside: boolean,
+): number[] {
   const end = [tokenizer.idOf(MESSAGE_END), ...tokenizer.encodePlain('\n')];
+  const opened = (role: string, content = ''): number[] => [
+    tokenizer.idOf(MESSAGE_START),
+    ...tokenizer.encodePlain(`${role}\n${content}`),
+  ];
+  let open = inside;
+  const tokens = messages.flatMap((message) => {
+    const { role, content } = message;
+    if (role === 'tool' && open) return observationTokens(tokenizer, { text: content });
+    const before = open && role !== 'assistant' ? end : [];
+    const begins = !open;
+    open = role === 'assistant';
+    if (!open) return [...before, ...opened(role, content), ...end];
+    return [...(begins ? opened(role) : []), ...saidTokens(tokenizer, message)];
+  });
+  return open && messages.at(-1)?.role === 'tool'
+    ? tokens
+    : [...tokens, ...(open ? end : []), ...opened('assistant')];
+}
+
+/** What an assistant is said to have written; text that no turn could hold stays plain. */
+function saidTokens(tokenizer: Tokenizer, { content, tool_calls: calls = [] }: ChatMessage): number[] {
+  const written = calls.map(({ function: call }) => turnTokens(tokenizer, { call }));
+  if (content === '') return written.flat();
+  const isAnswer = calls.length === 0 && findSpecialToken(content) === undefined && content.trim() !== '';
   return [
-    ...messages.flatMap(({ role, content }) => [
-      start,
-      ...tokenizer.encodePlain(`${role}\n${content}`),
-      ...end,
-    ]),
-    start,
-    ...tokenizer.encodePlain('assistant\n'),
+    ...(isAnswer ? turnTokens(tokenizer, { answer: content }) : tokenizer.encodePlain(content)),
+    ...written.flat(),
   ];
 }
 

@@ -104,6 +104,14 @@ export function tagDialect(
       parse,
     );
   };
+  const observationTokens: Dialect['observationTokens'] = ({ text }, turn) => {
+    // A tool must not be able to close its own tag.
+    const harmless = text.replaceAll(new RegExp(`</?${tags.result}>`, 'gu'), (tag) => `&lt;${tag.slice(1)}`);
+    const result = `<${tags.result}>${guard.shield(harmless)}</${tags.result}>`;
+    // Whoever ended the message is answered in the next one, and opens another.
+    return guard.encode(isEnded(turn) && frame ? frame.messageAfterTurn(result) : `\n\n${result}\n\n`);
+  };
+  const isEnded = (turn: string): boolean => turnEnds.some((end) => turn.endsWith(end));
   return {
     name,
     promptTokens: (messages) => {
@@ -111,16 +119,13 @@ export function tagDialect(
       if (frame) return frame.promptTokens(whole);
       return tokenizer.encodePlain(`${whole.map(({ content }) => content).join('\n\n')}\n\n`);
     },
-    observationTokens: ({ text }, turn) => {
-      // A tool must not be able to close its own tag.
-      const harmless = text.replaceAll(
-        new RegExp(`</?${tags.result}>`, 'gu'),
-        (tag) => `&lt;${tag.slice(1)}`,
-      );
-      const result = `<${tags.result}>${guard.shield(harmless)}</${tags.result}>`;
-      // Whoever ended the message is answered in the next one, and opens another.
-      const ended = turnEnds.some((end) => turn.endsWith(end));
-      return guard.encode(ended && frame ? frame.messageAfterTurn(result) : `\n\n${result}\n\n`);
+    observationTokens,
+    messageTokens: (messages, turn) => {
+      const text = messages.map(({ content }) => content).join('\n\n');
+      if (messages.every(({ role }) => role === 'tool')) return observationTokens({ text }, turn);
+      if (!frame) return guard.encode(`\n\n${guard.shield(text)}\n\n`);
+      const end = isEnded(turn) ? [] : turnEnds.slice(0, 1).map((token) => tokenizer.idOf(token));
+      return [...end, ...frame.messageTokens(messages)];
     },
     stopTokens: turnEnds.map((token) => tokenizer.idOf(token)),
     isOver: (text) => isTagTurnOver(text, tags),

@@ -35,8 +35,7 @@ export class TemplateFrame {
   }
 
   promptText(messages: readonly ChatMessage[]): string {
-    const shielded = messages.map((message) => ({ ...message, content: this.guard.shield(message.content) }));
-    return this.render(shielded);
+    return this.render(messages.map((message) => this.shielded(message)));
   }
 
   promptTokens(messages: readonly ChatMessage[]): number[] {
@@ -68,6 +67,47 @@ export class TemplateFrame {
     const message: ChatMessage = { role: 'assistant', content: SAID };
     const text = this.render([{ role: 'user', content: 'task' }, message, { role: 'user', content }]);
     return this.afterTurn(text, SAID, 'answers');
+  }
+
+  /** What lies between the end token of a turn and the next turn when these messages come in between. */
+  messageTokens(messages: readonly ChatMessage[]): number[] {
+    const results = messages.findIndex(({ role }) => role !== 'tool');
+    const calls = results < 0 ? messages.length : results;
+    const said = messages.map((message, i) => ({
+      ...this.shielded(message),
+      ...(i < calls && { tool_call_id: callId(i) }),
+    }));
+    const turn = calls === 0 ? { role: 'assistant' as const, content: SAID } : called(CALL, calls)[0]!;
+    const text = this.render([{ role: 'user', content: 'task' }, turn, ...said]);
+    return this.guard.encode(
+      this.afterTurn(text, calls === 0 ? SAID : CALL, calls === 0 ? 'answers' : 'calls'),
+    );
+  }
+
+  /** Nothing that a message says may spell a special token. */
+  private shielded({ reasoning_content: thought, tool_calls: calls, ...message }: ChatMessage): ChatMessage {
+    const shield = (json: Json): Json => {
+      if (typeof json === 'string') return this.guard.shield(json);
+      if (typeof json !== 'object' || json === null) return json;
+      if (Array.isArray(json)) return json.map(shield);
+      return Object.fromEntries(
+        Object.entries(json).map(([key, value]) => [this.guard.shield(key), shield(value)]),
+      );
+    };
+    return {
+      ...message,
+      content: this.guard.shield(message.content),
+      ...(thought !== undefined && { reasoning_content: this.guard.shield(thought) }),
+      ...(calls && {
+        tool_calls: calls.map((call) => ({
+          ...call,
+          function: {
+            name: this.guard.shield(call.function.name),
+            arguments: shield(call.function.arguments),
+          },
+        })),
+      }),
+    };
   }
 
   private observationText(content: string, before: readonly ChatMessage[] = []): string {
@@ -103,15 +143,21 @@ export class TemplateFrame {
   }
 }
 
-const called = (name: string): ChatMessage[] => [
+const callId = (number: number): string => `call${String(number).padStart(5, '0')}`;
+
+const called = (name: string, calls = 1): ChatMessage[] => [
   {
     role: 'assistant',
     content: '',
-    tool_calls: [{ type: 'function', id: 'call00000', function: { name, arguments: {} } }],
+    tool_calls: Array.from({ length: calls }, (_, i) => ({
+      type: 'function',
+      id: callId(i),
+      function: { name, arguments: {} },
+    })),
   },
 ];
 
-const result = (content: string): ChatMessage => ({ role: 'tool', content, tool_call_id: 'call00000' });
+const result = (content: string): ChatMessage => ({ role: 'tool', content, tool_call_id: callId(0) });
 
 function cannotSplit(why: string): GradusError {
   return new GradusError(

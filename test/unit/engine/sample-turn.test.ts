@@ -1,14 +1,14 @@
 import { afterEach, expect, test } from 'vitest';
-import type { AdvanceContext } from '../../../../activities/rollout/advance-episode.ts';
-import { sampleTurn } from '../../../../activities/rollout/sample-turn.ts';
-import { randomKey } from '../../../../core/random.ts';
-import { createDecoder } from '../../../../engine/decoder/decoder.ts';
-import type { DecoderOptions } from '../../../../engine/decoder/decoder.ts';
-import type { LocalPolicy, SampleResult } from '../../../../engine/policy.ts';
-import { calculatorEnvironment } from '../../../../environments/families/calculator/environment.ts';
-import { randomWeights, smallConfig } from '../../../support/engine/random-model.ts';
-import { dialect, tokenizer } from '../test-environment.ts';
-import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
+import type { AdvanceContext } from '../../../activities/rollout/advance-episode.ts';
+import { sampleTurn } from '../../../engine/sample-turn.ts';
+import { randomKey } from '../../../core/random.ts';
+import { createDecoder } from '../../../engine/decoder/decoder.ts';
+import type { DecoderOptions } from '../../../engine/decoder/decoder.ts';
+import type { LocalPolicy, SampleResult } from '../../../engine/policy.ts';
+import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';
+import { randomWeights, smallConfig } from '../../support/engine/random-model.ts';
+import { dialect, tokenizer } from '../activities/test-environment.ts';
+import { hostedHere } from '../../../environments/host/hosted-environment.ts';
 
 const open: LocalPolicy[] = [];
 afterEach(async () => {

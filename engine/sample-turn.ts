@@ -1,6 +1,20 @@
-import type { SampleResult } from '../../engine/policy.ts';
-import type { Episode } from '../../core/episode/episode.ts';
-import type { AdvanceContext } from './advance-episode.ts';
+import type { Episode } from '../core/episode/episode.ts';
+import type { RandomKey } from '../core/random.ts';
+import type { Dialect } from './dialect/contract.ts';
+import type { Policy, SampleResult, SamplingSettings } from './policy.ts';
+import type { Tokenizer } from './tokenizer/tokenizer.ts';
+
+export interface TurnContext {
+  policy: Policy;
+  tokenizer: Tokenizer;
+  dialect: Pick<Dialect, 'stopTokens' | 'isOver'>;
+  sampling: SamplingSettings;
+  promptTokens: readonly number[];
+  /** Unique among the sessions that the policy has. */
+  policySession: string;
+  key: RandomKey;
+  signal: AbortSignal;
+}
 
 /** Tokens that are sampled before the text of a turn is looked at again; those past its end are thrown away. */
 const PIECE_TOKENS = 32;
@@ -11,7 +25,7 @@ const PIECE_TOKENS = 32;
  * where a turn ends depends on nothing behind it. `begun` is what the continuation has of the turn already.
  */
 export async function sampleTurn(
-  { policy, tokenizer, dialect, sampling, ...context }: AdvanceContext,
+  { policy, tokenizer, dialect, sampling, ...context }: TurnContext,
   { tokens: continuation, mask }: Pick<Episode, 'tokens' | 'mask'>,
   most: number,
   begun: readonly number[] = [],
