@@ -54,6 +54,10 @@ export const PROMISES: readonly { promise: string; paths: readonly string[] }[] 
     ],
   },
   {
+    promise: 'An agent that knows nothing of Gradus gets its turns, and the same ones when it asks again.',
+    paths: ['gateway'],
+  },
+  {
     promise:
       'No promise by itself, but seconds only: each activity, model and protocol against real servers.',
     paths: [

@@ -1,0 +1,328 @@
+import { GradusError, messageOf } from '../core/errors.ts';
+import { canonicalJson } from '../core/json/canonical-json.ts';
+import type { Json } from '../core/json/json.ts';
+import { randomKey } from '../core/random.ts';
+import type { RandomKey } from '../core/random.ts';
+import type { SamplingSpec } from '../core/schema/sampling.ts';
+import type { Dialect, ToolDescription } from '../engine/dialect/contract.ts';
+import type { Policy } from '../engine/policy.ts';
+import { sampleTurn } from '../engine/sample-turn.ts';
+import type { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
+import { sha256Hex } from '../store/digest.ts';
+import type { ObjectStore } from '../store/objects/object-store.ts';
+import { answerOf } from './answer-of.ts';
+import type { Ask } from './ask.ts';
+import { PolicySessions } from './policy-sessions.ts';
+import { Problem } from './problem.ts';
+import { claims, rewards, turns } from './stored-turn.ts';
+import type { StoredTurn } from './stored-turn.ts';
+import { rowOf, TurnTree } from './turn-tree.ts';
+import type { Place, Row } from './turn-tree.ts';
+
+export interface AgentEpisodeOptions {
+  /** Whoever knows it may sample: choose one that cannot be guessed. Letters, digits, `-` and `_`. */
+  id: string;
+  /** The name by which agents ask for the policy. */
+  model: string;
+  policy: Policy;
+  tokenizer: Tokenizer;
+  /** What the policy speaks with the tools that an agent brings. Throws as `openDialect` does. */
+  dialectFor(tools: readonly ToolDescription[]): Dialect;
+  /** Longest sequence that the model can hold, tokens. */
+  maxPositions: number;
+  sampling: SamplingSpec;
+  /** Of the episode: each turn draws by a key of its own that follows from it. */
+  key: RandomKey;
+  store: ObjectStore;
+  /** Where turns are put, without a `/` at its end. */
+  folder: string;
+  /**
+   * The agent begins from the start, and its requests are counted from the first: what was sampled for an earlier attempt is
+   * found again. False: an agent that goes on, whose turns are read from the store.
+   */
+  startsOver: boolean;
+}
+
+/** How a request was sent. */
+export interface Sent {
+  /** SHA-256 of its body. */
+  body: string;
+  idempotencyKey: string | undefined;
+  /** The client says that it sends this for another time. */
+  isRetry: boolean;
+}
+
+/**
+ * One episode of an agent that samples through the gateway. A turn is stored before it is answered, under an id that
+ * follows from all that led to it, so that a request that is sent again gets the same turn, whatever was killed.
+ */
+export class AgentEpisode {
+  readonly options: AgentEpisodeOptions;
+  readonly tree = new TurnTree();
+  /** Why no more turns are sampled; null while the episode goes on. */
+  ended: 'turns' | 'closed' | null = null;
+  private readonly sessions: PolicySessions;
+  /** Equal requests so far, by their digest. */
+  private readonly counts = new Map<string, number>();
+  /** Turns whose connection was lost before they were told, by the digest of the request. */
+  private readonly lost = new Map<string, number[]>();
+  private readonly running = new Map<string, Promise<StoredTurn>>();
+  private readonly claiming = new Map<string, Promise<StoredTurn>>();
+  private readonly stop = new AbortController();
+
+  private constructor(options: AgentEpisodeOptions) {
+    this.options = options;
+    this.sessions = new PolicySessions(options.policy, options.id);
+  }
+
+  static async open(options: AgentEpisodeOptions): Promise<AgentEpisode> {
+    if (!/^[A-Za-z0-9_-]{1,128}$/.test(options.id)) {
+      throw new GradusError(
+        'environment',
+        'agent-episode',
+        `An episode of an agent cannot be called ${JSON.stringify(options.id)}: use letters, digits, - and _`,
+      );
+    }
+    const episode = new AgentEpisode(options);
+    if (!options.startsOver) await episode.recall();
+    return episode;
+  }
+
+  /** The turn that a request gets. Throws Problem for one that cannot be answered. */
+  async take(ask: Ask, sent: Sent): Promise<StoredTurn> {
+    const { previous } = ask;
+    const place = this.placeOf(ask);
+    const asked = digestOf({
+      parent: place.parent?.id ?? null,
+      messages: place.added,
+      tools: ask.tools,
+      most: ask.maxTokens ?? null,
+      ...(previous !== undefined && { previous }),
+    });
+    if (sent.idempotencyKey === undefined)
+      return this.turnOf(ask, place, asked, this.ordinalFor(asked, sent));
+    const name = digestOf(sent.idempotencyKey);
+    const before = this.claiming.get(name);
+    const claimed = (before ?? Promise.resolve())
+      .catch(() => undefined)
+      .then(() => this.underKey(name, ask, place, asked, sent));
+    this.claiming.set(name, claimed);
+    return claimed;
+  }
+
+  /** Tokens that the policy would read before it answers. */
+  countTokens(ask: Ask): number {
+    const place = this.placeOf(ask);
+    const { promptTokens, tokens } = rowOf(this.tree.pathOf(place.parent));
+    return promptTokens.length + tokens.length + this.observedOf(this.dialectFor(ask), place).length;
+  }
+
+  /** The client was gone before it was told: whoever asks the same next asks for this turn. */
+  lose({ asked, ordinal }: StoredTurn): void {
+    this.lost.set(asked, [...(this.lost.get(asked) ?? []), ordinal]);
+  }
+
+  /** What the agent says that its episode was worth. Throws Problem(409) where it has said something else. */
+  async reward(reward: number): Promise<void> {
+    const { store, folder } = this.options;
+    const { value } = await store.putIfAbsent(`${folder}/reward.json`, rewards, { reward });
+    if (value.reward !== reward)
+      throw new Problem(409, 'reward_given', `The reward of this episode is ${value.reward} already`);
+  }
+
+  /** One for each branch. */
+  rows(): Row[] {
+    return this.tree.rows();
+  }
+
+  /** No more turns: what is being sampled is called off. */
+  async close(): Promise<void> {
+    this.ended ??= 'closed';
+    this.stop.abort(new Problem(409, 'episode_ended', 'The episode has ended'));
+    await Promise.allSettled([...this.running.values(), ...this.claiming.values()]);
+    this.sessions.close();
+  }
+
+  private async recall(): Promise<void> {
+    const { store, folder } = this.options;
+    const { keys } = await store.listFolder(`${folder}/turns/`);
+    const stored = await Promise.all(keys.map((key) => store.find(key, turns)));
+    for (const turn of stored) {
+      if (!turn) continue;
+      this.tree.add(turn);
+      this.counts.set(turn.asked, Math.max(this.counts.get(turn.asked) ?? 0, turn.ordinal + 1));
+    }
+  }
+
+  private placeOf({ previous, messages, tools }: Ask): Place {
+    if (previous === undefined) return this.tree.place(messages, tools);
+    const before = this.tree.get(previous);
+    if (!before)
+      throw new Problem(404, 'previous_response_not_found', `There is no response ${previous} here`);
+    const instructions = messages.filter(({ role }) => role === 'system');
+    const said = this.tree.messagesOf(before).filter(({ role }) => role !== 'system');
+    const input = messages.filter(({ role }) => role !== 'system');
+    return this.tree.place([...instructions, ...said, ...input], tools);
+  }
+
+  private ordinalFor(asked: string, { isRetry }: Sent): number {
+    const count = this.counts.get(asked) ?? 0;
+    const [first, ...others] = this.lost.get(asked) ?? [];
+    if (first !== undefined) {
+      this.lost.set(asked, others);
+      return first;
+    }
+    if (isRetry && count > 0) return count - 1;
+    this.counts.set(asked, count + 1);
+    return count;
+  }
+
+  private async underKey(
+    name: string,
+    ask: Ask,
+    place: Place,
+    asked: string,
+    sent: Sent,
+  ): Promise<StoredTurn> {
+    const { store, folder } = this.options;
+    const key = `${folder}/keys/${name}.json`;
+    const claim =
+      (await store.find(key, claims)) ??
+      (
+        await store.putIfAbsent(key, claims, {
+          body: sent.body,
+          asked,
+          ordinal: this.ordinalFor(asked, sent),
+        })
+      ).value;
+    if (claim.body !== sent.body) {
+      throw new Problem(
+        400,
+        'idempotency_key_reused',
+        'The Idempotency-Key was used with another body: give each request one of its own',
+      );
+    }
+    this.counts.set(claim.asked, Math.max(this.counts.get(claim.asked) ?? 0, claim.ordinal + 1));
+    const stored = this.tree.get(idOf(claim.asked, claim.ordinal));
+    return stored ?? this.turnOf(ask, place, asked, claim.ordinal);
+  }
+
+  /** Stored, running, or sampled now. */
+  private turnOf(ask: Ask, place: Place, asked: string, ordinal: number): Promise<StoredTurn> {
+    const id = idOf(asked, ordinal);
+    const known = this.tree.get(id);
+    if (known) return Promise.resolve(known);
+    const running = this.running.get(id);
+    if (running) return running;
+    const turn = this.newTurn(ask, place, { id, asked, ordinal }).finally(() => this.running.delete(id));
+    this.running.set(id, turn);
+    return turn;
+  }
+
+  private async newTurn(
+    ask: Ask,
+    place: Place,
+    name: Pick<StoredTurn, 'id' | 'asked' | 'ordinal'>,
+  ): Promise<StoredTurn> {
+    const { store, folder } = this.options;
+    this.assertGoesOn();
+    const key = `${folder}/turns/${name.id}.json`;
+    const turn =
+      (await store.find(key, turns)) ??
+      (await store.putIfAbsent(key, turns, await this.sample(ask, place, name))).value;
+    this.tree.add(turn);
+    return turn;
+  }
+
+  private assertGoesOn(): void {
+    if (this.tree.size + this.running.size >= this.options.sampling.maxTurns) this.ended ??= 'turns';
+    if (this.ended === null) return;
+    const why =
+      this.ended === 'turns'
+        ? `it has had its ${this.options.sampling.maxTurns} turns: raise sampling.maxTurns`
+        : 'it is over';
+    throw new Problem(409, 'episode_ended', `No more turns are sampled for this episode: ${why}`);
+  }
+
+  private async sample(
+    ask: Ask,
+    place: Place,
+    name: Pick<StoredTurn, 'id' | 'asked' | 'ordinal'>,
+  ): Promise<StoredTurn> {
+    const { policy, tokenizer, sampling, maxPositions, key } = this.options;
+    const dialect = this.dialectFor(ask);
+    const observed = this.observedOf(dialect, place);
+    const before = rowOf(this.tree.pathOf(place.parent));
+    const promptTokens = place.parent ? before.promptTokens : observed;
+    const follows = place.parent ? observed : [];
+    const tokens = [...before.tokens, ...follows];
+    const mask = [...before.mask, ...follows.map(() => 0 as const)];
+    const room = Math.min(sampling.maxCompletionTokens, maxPositions - promptTokens.length) - tokens.length;
+    if (room <= 0) {
+      throw new Problem(
+        400,
+        'context_length_exceeded',
+        `The conversation has ${promptTokens.length + tokens.length} tokens, which leaves no room for a turn: the model holds ${maxPositions}, and sampling.maxCompletionTokens allows ${sampling.maxCompletionTokens} after the prompt`,
+        'messages',
+      );
+    }
+    const session = this.sessions.after(place.parent?.id ?? null);
+    const whole = sampleTurn(
+      {
+        policy,
+        tokenizer,
+        dialect,
+        sampling,
+        promptTokens,
+        policySession: session,
+        key: randomKey('agent-turn', key.k0, key.k1, name.id),
+        signal: this.stop.signal,
+      },
+      { tokens, mask },
+      Math.min(room, ask.maxTokens ?? room),
+    );
+    const sampled = await whole.catch((error: unknown) => {
+      policy.release(session);
+      throw error;
+    });
+    this.sessions.keep(name.id, session);
+    const text = tokenizer.decode(sampled.tokens);
+    const isEnded = dialect.stopTokens.includes(sampled.tokens.at(-1) ?? -1);
+    const plain = isEnded ? tokenizer.decode(sampled.tokens.slice(0, -1)) : text;
+    return {
+      ...name,
+      parent: place.parent?.id ?? null,
+      tools: ask.tools,
+      messages: place.added,
+      observed,
+      tokens: sampled.tokens,
+      samplerLogprobs: sampled.samplerLogprobs,
+      ...(sampled.kept && { kept: sampled.kept }),
+      finish: sampled.finish,
+      text,
+      answer: answerOf(dialect, { text, plain }, name.id),
+      created: Math.floor(Date.now() / 1000),
+    };
+  }
+
+  private dialectFor({ tools }: Ask): Dialect {
+    try {
+      return this.options.dialectFor(tools);
+    } catch (error) {
+      throw new Problem(400, 'tools_not_spoken', messageOf(error), 'tools');
+    }
+  }
+
+  private observedOf(dialect: Dialect, { parent, added }: Place): number[] {
+    try {
+      return parent ? dialect.messageTokens(added, parent.text) : dialect.promptTokens(added);
+    } catch (error) {
+      throw new Problem(400, 'messages_not_spoken', messageOf(error), 'messages');
+    }
+  }
+}
+
+const digestOf = (value: unknown): string =>
+  sha256Hex(new TextEncoder().encode(canonicalJson(JSON.parse(JSON.stringify(value)) as Json)));
+
+const idOf = (asked: string, ordinal: number): string => digestOf([asked, ordinal]).slice(0, 32);

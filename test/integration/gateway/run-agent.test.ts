@@ -1,0 +1,93 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, expect, test } from 'vitest';
+import { runAgent } from '../../../gateway/run-agent.ts';
+import type { AgentCommand, AgentRun } from '../../../gateway/run-agent.ts';
+import { serveGateway } from '../../../gateway/server.ts';
+import { sha256Hex } from '../../../store/digest.ts';
+import { episodeOptions, randomPolicy } from '../../support/gateway.ts';
+import { openTestStore } from '../../support/test-store.ts';
+
+const { server, store } = await openTestStore();
+const scratch = await mkdtemp(path.join(tmpdir(), 'gradus-test-'));
+const policy = await randomPolicy();
+const gateway = await serveGateway();
+afterAll(async () => {
+  await gateway.close();
+  await policy.close();
+  await rm(scratch, { recursive: true, force: true });
+});
+
+interface Result {
+  run: AgentRun;
+  sampled: number;
+}
+
+/** An agent's episode in a process that may be killed, which the signal that ended it says. */
+async function runIn(folder: string, killAfter: number): Promise<{ by: string | null; result?: Result }> {
+  const file = path.join(scratch, `${folder}-${killAfter}.json`);
+  const script = fileURLToPath(new URL('run.ts', import.meta.url));
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', script, file, folder, String(killAfter), JSON.stringify(server.options())],
+    { stdio: ['ignore', 'inherit', 'inherit'] },
+  );
+  const [code, by] = (await once(child, 'exit')) as [number | null, string | null];
+  return code === 0 ? { by, result: JSON.parse(await readFile(file, 'utf8')) as Result } : { by };
+}
+
+const digestOf = (value: unknown): string => sha256Hex(new TextEncoder().encode(JSON.stringify(value)));
+
+test('an agent that starts over after a kill gets the same tokens, and what was sampled is not sampled again', async () => {
+  const whole = (await runIn('whole', 0)).result!;
+  expect(whole.run.status.kind).toBe('answered');
+  expect(whole.sampled).toBeGreaterThan(2);
+  expect((await runIn('killed', 2)).by).toBe('SIGKILL');
+  expect((await store.listFolder('killed/turns/')).keys).toHaveLength(2);
+  const again = (await runIn('killed', 0)).result!;
+  expect(again.sampled).toBe(whole.sampled - 2);
+  expect(again.run.row!.mask).toContain(1);
+  expect(digestOf(again.run)).toBe(digestOf(whole.run));
+});
+
+let opened = 0;
+async function ran(script: string, more: Partial<AgentCommand> = {}): Promise<AgentRun> {
+  const episode = await gateway.open(episodeOptions(policy, store, `run-${opened++}`));
+  return runAgent(gateway, episode, {
+    argv: [process.execPath, '-e', script],
+    task: 'a task',
+    timeoutSeconds: 60,
+    signal: new AbortController().signal,
+    ...more,
+  });
+}
+
+const ASKS = `const ask = (content) => fetch(process.env.OPENAI_BASE_URL + '/chat/completions', {
+  method: 'POST', body: JSON.stringify({ model: process.env.OPENAI_MODEL, messages: [{ role: 'user', content }] }) });`;
+
+test('an agent that fails, is silent or branches has failed, and says why; it is never a zero', async () => {
+  const reason = (text: string) => ({
+    row: null,
+    status: { kind: 'failed', boundary: 'environment', reason: expect.stringContaining(text) as string },
+  });
+  expect(await ran('console.error("no luck"); process.exit(3)')).toEqual(reason('it ended with 3: no luck'));
+  expect(await ran('setInterval(() => {}, 1000)', { timeoutSeconds: 1 })).toEqual(reason('after 1 s'));
+  expect(await ran('')).toEqual(reason('asked the policy for nothing'));
+  expect(await ran('', { argv: ['/no/such/program'] })).toEqual(reason('could not be started'));
+  const branches = `${ASKS} Promise.all([ask('a'), ask('b')])`;
+  expect(await ran(branches)).toEqual(reason('2 branches'));
+});
+
+test('an agent without an answer has ended, and a signal calls it off', async () => {
+  const { status, row } = await ran(`${ASKS} ask(process.env.GRADUS_TASK)`);
+  expect(status).toEqual({ kind: 'ended' });
+  expect(row!.tokens.length).toBe(row!.mask.length);
+  const off = new AbortController();
+  const running = ran('setInterval(() => {}, 1000)', { signal: off.signal });
+  off.abort(new Error('called off'));
+  await expect(running).rejects.toThrow('called off');
+});
