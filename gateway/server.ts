@@ -22,7 +22,8 @@ export async function serveGateway({
   keepAliveMs = 3000,
 }: { port?: number; keepAliveMs?: number } = {}): Promise<Gateway> {
   const episodes = new Map<string, AgentEpisode>();
-  const server = createServer(getRequestListener(createApp(episodes, { keepAliveMs }).fetch));
+  const listener = getRequestListener(createApp(episodes, { keepAliveMs }).fetch);
+  const server = createServer((request, response) => void listener(request, response));
   // A turn takes as long as it takes.
   server.requestTimeout = 0;
   await new Promise<void>((resolve, reject) => {

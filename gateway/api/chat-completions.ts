@@ -43,7 +43,7 @@ const request = z.looseObject({
   max_tokens: tokens,
   max_completion_tokens: tokens,
   n: z.int().nullish(),
-  stop: z.json().optional(),
+  stop: z.union([z.string(), z.array(z.string())]).nullish(),
   logprobs: z.boolean().nullish(),
   top_logprobs: z.int().nullish(),
   response_format: z.looseObject({ type: z.string() }).nullish(),
@@ -56,8 +56,7 @@ export const chatCompletions: Api = {
   read(body) {
     const asked = parsed(request, body);
     if ((asked.n ?? 1) !== 1) refuse('n', 'must be 1: ask for each sample by a request of its own');
-    if (asked.stop !== undefined && asked.stop !== null && asked.stop.toString() !== '')
-      refuse('stop', 'would end turns where the policy does not: leave it out');
+    if (asked.stop?.length) refuse('stop', 'would end turns where the policy does not: leave it out');
     if ((asked.top_logprobs ?? 0) > 0) refuse('top_logprobs', 'are not given: ask for logprobs alone');
     if (asked.response_format && asked.response_format.type !== 'text')
       refuse('response_format', 'cannot be forced on the policy: ask for text');

@@ -15,7 +15,7 @@ export interface Told {
   ask: Ask;
   /** Tokens that the policy had read before. */
   promptTokens: number;
-  textOf(token: number): string;
+  textOf: (token: number) => string;
 }
 
 /** How agents ask and are answered. */

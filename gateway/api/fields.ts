@@ -5,7 +5,7 @@ import { Problem, refuse } from '../problem.ts';
 /** Throws Problem(400) with the first thing that is wrong. */
 export function parsed<T>(schema: z.ZodType<T>, body: unknown): T {
   const { data, error } = schema.safeParse(body);
-  if (!error) return data as T;
+  if (!error) return data;
   const { path, message } = error.issues[0]!;
   const field = path.join('.');
   throw new Problem(400, 'invalid_request', `${field || 'The body'}: ${message}`, field || null);

@@ -30,6 +30,7 @@ function calculate(text: string): string {
   return typeof a === 'number' && typeof b === 'number' ? String(a + b) : 'error: give a and b';
 }
 
+let answer = '';
 for (let turn = 0; turn < MOST_TURNS; turn++) {
   const stream = client.chat.completions.stream({ model, messages, tools, temperature: 0.2 });
   const { message } = (await stream.finalChatCompletion()).choices[0]!;
@@ -39,8 +40,9 @@ for (let turn = 0; turn < MOST_TURNS; turn++) {
     messages.push({ role: 'tool', tool_call_id: call.id, content: calculate(call.function.arguments) });
   }
   if (message.tool_calls?.length) continue;
-  if (/^-?\d+$/.test(message.content ?? '')) break;
+  answer = message.content ?? '';
+  if (/^-?\d+$/.test(answer)) break;
   messages.push({ role: 'user', content: 'Answer with a number.' });
 }
 
-process.stdout.write(String(messages.at(-1)!.content));
+process.stdout.write(answer);

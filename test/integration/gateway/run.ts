@@ -28,7 +28,7 @@ const gateway = await serveGateway();
 const more = { folder, startsOver: true, key: randomKey('agent') };
 const episode = await gateway.open(episodeOptions(policy, store, 'agent', more));
 const ref = { environment: 'calculator', split: 'train', level: 1, index: 0 } as const;
-const { prompt } = await calculatorEnvironment().task(ref);
+const { prompt } = calculatorEnvironment().task(ref);
 const agent = fileURLToPath(new URL('calculator-agent.ts', import.meta.url));
 const run = await runAgent(gateway, episode, {
   argv: ['/bin/sh', '-c', '"$NODE" --import "$TSX" "$AGENT" "$GRADUS_TASK" > "$GRADUS_ANSWER"'],
