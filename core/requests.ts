@@ -345,6 +345,8 @@ export interface DemonstrationsRequest {
   shownBefore?: Shown;
   arms: Arm[];
   count: number;
+  /** In the place of demonstrations of the arms: the data that was given, and what it is called. */
+  given?: { source: string; ref: BlobRef };
   /** Demonstrations of which none fits into an episode are refused. Absent: nothing is. */
   limits?: EpisodeLimits;
   updates: UpdatePlan;

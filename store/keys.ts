@@ -123,6 +123,9 @@ export const pinsKey = (run: string, by: string): string => `${pinsPrefix(run)}$
 
 export const pinsPrefix = (run: string): string => `runs/${segment(run)}/pins/`;
 
+/** Data that somebody gave, for every run that is trained on it. */
+export const dataKey = (sha256: string): string => `data/${segment(sha256)}.jsonl`;
+
 /** What a verifier said of a subject, for ever. */
 export const verdictKey = (verifier: string, version: string, digest: string): string =>
   `verdicts/${named(verifier)}/${named(version)}/${segment(digest)}.json`;

@@ -9,7 +9,9 @@ import { scoresCodec } from '../../store/training/scores.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
 import { demonstrationSequences } from './demonstrations.ts';
+import { environmentOf } from '../../environments/host/environment-of.ts';
 import { dialectsOf } from './dialects.ts';
+import { givenDialects, givenSequences, roomIn } from './given-data.ts';
 import { trainedTokens, packBatch } from './training-batch.ts';
 
 /** The batch of a round of a supervised stage: demonstrations. */
@@ -20,7 +22,14 @@ export async function buildDemonstrations(
 ): Promise<BatchResult> {
   const start = Date.now();
   const files = await loadModelFiles(store, request.checkpoint, { signal });
-  const sequences = await demonstrationSequences(environments, dialectsOf(files), request, signal);
+  const sequences = request.given
+    ? await givenSequences(
+        store,
+        givenDialects(files, environmentOf(environments, request.arms[0]!.environment)),
+        { ...request, ...request.given, room: roomIn(files) },
+        signal,
+      )
+    : await demonstrationSequences(environments, dialectsOf(files), request, signal);
   const key = batchKey(request.run, request.stage, request.round);
   return finish(await putBatch(store, key, packBatch(sequences, request.updates), { signal }), 0, start);
 }

@@ -11,6 +11,7 @@ import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { runClaims } from '../../store/run/run-claim.ts';
 import type { RunClaim } from '../../store/run/run-claim.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
+import { withGiven } from './given-data.ts';
 import { namedCheckpoints, pinNamed } from './named-checkpoints.ts';
 import { assertStored } from './stored-episodes.ts';
 
@@ -40,10 +41,11 @@ export async function openRun(
     );
   }
   await assertStored(store, spec, signal);
+  const stages = await withGiven(store, spec, environments, signal);
   const checkpoints = await namedCheckpoints(store, parsed.stages, signal);
   const claimed = await claimName(
     store,
-    { ...spec, ...checkpoints },
+    { ...spec, stages, ...checkpoints },
     { execution: firstExecutionRunId },
     signal,
   );

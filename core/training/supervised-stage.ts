@@ -145,6 +145,7 @@ export async function superviseStage(
       shownBefore: input.shownBefore,
       arms: stage.arms,
       count: demonstrationsOf(stage),
+      ...(stage.data !== undefined && stage.given && { given: { source: stage.data, ref: stage.given } }),
       limits: sampling,
       updates: {
         minibatch: stage.minibatch,

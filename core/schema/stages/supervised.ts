@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { BlobRef } from '../../refs.ts';
 import type { Refuse, SpecEnvironments } from '../check.ts';
 import { count, fraction, name } from '../../fields.ts';
 import type { Path } from '../strict.ts';
@@ -25,6 +26,14 @@ export const supervisedStageSchema = z
     kind: z.literal('supervised').describe('Supervised fine-tuning on demonstrations.'),
     name: name.describe('Unique in the run.'),
     tasks: tasksSchema,
+    data: z
+      .string()
+      .min(1)
+      .max(1000, 'has at most 1000 characters')
+      .optional()
+      .describe(
+        'Imitate this data and no expert: a JSONL file that the worker can read, or s3:// and a key of the bucket. Held-out success is measured on the tasks all the same.',
+      ),
     minibatch: count(8192, 'raise updatesPerRound instead')
       .default(64)
       .describe('Demonstrations per optimizer update.'),
@@ -51,7 +60,10 @@ export const supervisedStageSchema = z
 
 type WrittenSupervisedStage = z.output<typeof supervisedStageSchema>;
 
-export type SupervisedStageSpec = WithArms<WrittenSupervisedStage>;
+export type SupervisedStageSpec = WithArms<WrittenSupervisedStage> & {
+  /** The copy of `data` that was checked when the run began. */
+  given?: BlobRef;
+};
 
 export const supervisedStageOf = ({ tasks, ...stage }: WrittenSupervisedStage): SupervisedStageSpec => ({
   ...stage,
@@ -60,7 +72,7 @@ export const supervisedStageOf = ({ tasks, ...stage }: WrittenSupervisedStage): 
 
 /** `at` is the path of the stage. */
 export function checkSupervisedStage(
-  { tasks, minibatch, updatesPerRound, graduation }: WrittenSupervisedStage,
+  { tasks, data, minibatch, updatesPerRound, graduation }: WrittenSupervisedStage,
   { maxTurns }: Pick<SamplingSpec, 'maxTurns'>,
   at: Path,
   environments: SpecEnvironments,
@@ -68,7 +80,7 @@ export function checkSupervisedStage(
 ): void {
   checkTasks(tasks, [...at, 'tasks'], environments, refuse);
   tasks.forEach(({ environment }, i) => {
-    if (environments.get(environment)?.demonstrates === false)
+    if (data === undefined && environments.get(environment)?.demonstrates === false)
       refuse(
         [...at, 'tasks', i, 'environment'],
         `"${environment}" has no expert to imitate (demonstrate()). Begin with an imported model (model.from), or with another run's episodes (an rl stage that collects stored ones, by rft say). Or begin with levels that a fresh model sometimes solves`,
@@ -76,7 +88,7 @@ export function checkSupervisedStage(
   });
   for (const { environment, level } of armsOf(tasks)) {
     const turns = environments.get(environment)?.turnsOfDemonstrations?.get(level) ?? 0;
-    if (turns > maxTurns)
+    if (data === undefined && turns > maxTurns)
       refuse(
         ['sampling', 'maxTurns'],
         `${maxTurns} turns leave no room for the demonstrations of ${armName({ environment, level })}, the shortest of which takes ${turns}: write "maxTurns": ${turns} or more`,

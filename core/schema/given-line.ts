@@ -1,0 +1,267 @@
+import { z } from 'zod';
+import { didYouMean } from '../did-you-mean.ts';
+import type { Json } from '../json/json.ts';
+
+// Lines of data in the shapes that the field has: OpenAI's `messages`, TRL's `prompt` with `completion` or with `chosen` and
+// `rejected`, plain and conversational, and trajectories of ATIF. Each comes down to a prompt and the turns after it.
+
+/** Brackets within brackets: a line that nests deeper is no conversation. */
+const DEEPEST = 64;
+/** Of a weight: more is another learning rate. */
+const MOST_WEIGHT = 1000;
+
+export interface GivenMessage {
+  role: 'system' | 'user' | 'assistant' | 'tool';
+  content: string;
+  reasoning_content?: string;
+  call?: { name: string; arguments: Json };
+  /** Of an assistant's message: whether it is trained. */
+  trained: boolean;
+}
+
+export interface GivenTool {
+  name: string;
+  description: string;
+  parameters: { [key: string]: Json };
+}
+
+interface Given {
+  /** Absent: those of nobody. */
+  tools?: GivenTool[];
+  weight: number;
+}
+
+/** A line, read. All messages behind the prompt are those of an episode. */
+export type GivenLine =
+  | (Given & { kind: 'demonstration'; messages: GivenMessage[] })
+  | (Given & {
+      kind: 'preference';
+      prompt: GivenMessage[];
+      chosen: GivenMessage[];
+      rejected: GivenMessage[];
+    });
+
+const text = z.string();
+/** OpenAI's content may come in parts, of which only text is read. */
+const content = z
+  .union([
+    text,
+    z.null(),
+    z
+      .array(z.looseObject({ type: z.literal('text'), text }))
+      .transform((parts) => parts.map((part) => part.text).join('')),
+  ])
+  .optional()
+  .transform((value) => value ?? '');
+
+const toolCall = z.looseObject({
+  function: z.looseObject({ name: z.string().min(1), arguments: z.unknown() }),
+});
+
+const message = z.looseObject({
+  role: z.string(),
+  content,
+  reasoning_content: text.nullish(),
+  tool_calls: z.array(toolCall).nullish(),
+  /** OpenAI's fine-tuning: 0 leaves an assistant's message out of the loss. */
+  weight: z.union([z.literal(0), z.literal(1)]).optional(),
+});
+
+const tool = z.looseObject({
+  function: z.looseObject({
+    name: z.string().min(1),
+    description: text.default(''),
+    parameters: z.record(z.string(), z.json()).default({}),
+  }),
+});
+
+const shared = {
+  tools: z.array(tool).nullish(),
+  weight: z.number().positive().max(MOST_WEIGHT).optional(),
+};
+const side = z.union([text, z.array(message).nonempty()]);
+
+const SHAPES = {
+  messages: z.looseObject({ ...shared, messages: z.array(message).nonempty() }),
+  completion: z.looseObject({ ...shared, prompt: side, completion: side }),
+  preference: z.looseObject({ ...shared, prompt: side.optional(), chosen: side, rejected: side }),
+};
+
+const ROLES = ['system', 'user', 'assistant', 'tool'] as const;
+/** Names of others for these. */
+const OTHER_ROLES: Readonly<Record<string, GivenMessage['role']>> = { developer: 'system' };
+
+/** What is wrong with a line; whoever reads the file says where. */
+export class LineProblem extends Error {}
+
+/** Reads one line. Throws LineProblem. */
+export function readGivenLine(line: string): GivenLine {
+  const json = parseFlat(line, 'the line');
+  if (typeof json !== 'object' || json === null || Array.isArray(json))
+    throw new LineProblem('is no JSON object');
+  if ('chosen' in json || 'rejected' in json) return preferenceOf(read(SHAPES.preference, json));
+  if ('messages' in json) {
+    const { messages, ...rest } = read(SHAPES.messages, json);
+    return demonstrationOf(messages.map(messageOf), rest);
+  }
+  if ('completion' in json || 'prompt' in json) {
+    const { prompt, completion, ...rest } = read(SHAPES.completion, json);
+    return demonstrationOf([...untrained(sideOf(prompt, 'user')), ...sideOf(completion, 'assistant')], rest);
+  }
+  if (typeof json['schema_version'] === 'string' && json['schema_version'].startsWith('ATIF-'))
+    return ofAtif(json);
+  throw new LineProblem(
+    'has none of "messages", "prompt" and "completion", "chosen" and "rejected", or "schema_version" of ATIF',
+  );
+}
+
+/** JSON whose nesting is bounded before it is read. Throws LineProblem. */
+function parseFlat(text: string, what: string): Json {
+  let depth = 0;
+  let quoted = false;
+  for (let i = 0; i < text.length; i++) {
+    const letter = text[i];
+    if (quoted) {
+      if (letter === '\\') i++;
+      else if (letter === '"') quoted = false;
+    } else if (letter === '"') quoted = true;
+    else if (letter === '{' || letter === '[') {
+      if (++depth > DEEPEST) throw new LineProblem(`nests ${what} deeper than ${DEEPEST} brackets`);
+    } else if (letter === '}' || letter === ']') depth--;
+  }
+  try {
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    throw new LineProblem(`is not JSON in ${what}: ${(error as Error).message.slice(0, 200)}`);
+  }
+}
+
+function read<Schema extends z.ZodType>(schema: Schema, json: Json): z.output<Schema> {
+  const parsed = schema.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const { path, message: why } = parsed.error.issues[0]!;
+  throw new LineProblem(`${path.map(String).join('.') || 'the line'}: ${why}`);
+}
+
+type WrittenMessage = z.output<typeof message>;
+
+function messageOf({
+  role: written,
+  content: said,
+  reasoning_content: thought,
+  tool_calls: calls,
+  weight,
+}: WrittenMessage): GivenMessage {
+  const role = OTHER_ROLES[written] ?? ROLES.find((one) => one === written);
+  if (role === undefined)
+    throw new LineProblem(
+      `has a message of role ${JSON.stringify(written.slice(0, 80))}${didYouMean(written, ROLES)}`,
+    );
+  const [call, ...others] = calls ?? [];
+  if (others.length > 0)
+    throw new LineProblem(
+      `has ${others.length + 1} calls in one message: a turn is one call; write a message for each`,
+    );
+  if (call && role !== 'assistant') throw new LineProblem(`has a call in a message of role ${role}`);
+  return {
+    role,
+    content: said,
+    ...(thought && { reasoning_content: thought }),
+    ...(call && { call: { name: call.function.name, arguments: argumentsOf(call.function.arguments) } }),
+    trained: role === 'assistant' && weight !== 0,
+  };
+}
+
+/** Text of JSON in OpenAI's API; some write the object itself. */
+function argumentsOf(written: unknown): Json {
+  if (written === undefined) return {};
+  return typeof written === 'string' ? parseFlat(written, 'the arguments of a call') : (written as Json);
+}
+
+const sideOf = (side: string | WrittenMessage[], role: 'user' | 'assistant'): GivenMessage[] =>
+  typeof side === 'string' ? [{ role, content: side, trained: role === 'assistant' }] : side.map(messageOf);
+
+const untrained = (messages: readonly GivenMessage[]): GivenMessage[] =>
+  messages.map((one) => ({ ...one, trained: false }));
+
+function givenOf({
+  tools,
+  weight = 1,
+}: {
+  tools?: z.output<typeof tool>[] | null | undefined;
+  weight?: number | undefined;
+}): Given {
+  const described = tools?.map(({ function: { name, description, parameters } }) => ({
+    name,
+    description,
+    parameters,
+  }));
+  return { weight, ...(described && { tools: described }) };
+}
+
+function demonstrationOf(messages: GivenMessage[], rest: Parameters<typeof givenOf>[0]): GivenLine {
+  if (!messages.some(({ trained }) => trained))
+    throw new LineProblem('has nothing that the assistant said, which is all that is trained on');
+  return { kind: 'demonstration', messages, ...givenOf(rest) };
+}
+
+function preferenceOf({ prompt, chosen, rejected, ...rest }: z.output<typeof SHAPES.preference>): GivenLine {
+  const [better, worse] = [sideOf(chosen, 'assistant'), sideOf(rejected, 'assistant')];
+  // TRL's implicit prompt: what both begin with.
+  const common = prompt === undefined ? commonPrefix(better, worse) : 0;
+  const before = prompt === undefined ? better.slice(0, common) : sideOf(prompt, 'user');
+  if (before.length === 0)
+    throw new LineProblem('has no prompt: give one, or let chosen and rejected begin alike');
+  const sides = { chosen: better.slice(common), rejected: worse.slice(common) };
+  for (const [name, messages] of Object.entries(sides))
+    if (!messages.some(({ trained }) => trained))
+      throw new LineProblem(`has nothing that the assistant said in ${name}`);
+  return { kind: 'preference', prompt: untrained(before), ...sides, ...givenOf(rest) };
+}
+
+function commonPrefix(a: readonly GivenMessage[], b: readonly GivenMessage[]): number {
+  let length = 0;
+  while (length < Math.min(a.length, b.length) && JSON.stringify(a[length]) === JSON.stringify(b[length]))
+    length++;
+  return length;
+}
+
+const atif = z.looseObject({
+  agent: z.looseObject({ tool_definitions: z.array(tool).nullish() }).optional(),
+  steps: z
+    .array(
+      z.looseObject({
+        source: z.enum(['system', 'user', 'agent']),
+        message: content,
+        reasoning_content: text.nullish(),
+        tool_calls: z
+          .array(z.looseObject({ function_name: z.string().min(1), arguments: z.json() }))
+          .nullish(),
+        observation: z.looseObject({ results: z.array(z.looseObject({ content })) }).nullish(),
+        is_copied_context: z.boolean().optional(),
+      }),
+    )
+    .nonempty(),
+});
+
+/** A trajectory of ATIF (Harbor's RFC 0001): a step of the agent is its message with what came back. */
+function ofAtif(json: Json): GivenLine {
+  const { agent, steps } = read(atif, json);
+  const messages = steps.flatMap(
+    ({ source, message: said, reasoning_content, tool_calls: calls, observation }) => {
+      const role = source === 'agent' ? 'assistant' : source;
+      const own = messageOf({
+        role,
+        content: said,
+        reasoning_content,
+        tool_calls: calls?.map(({ function_name: name, arguments: given }) => ({
+          function: { name, arguments: given },
+        })),
+      });
+      const results = observation?.results.map((one) => one.content) ?? [];
+      if (results.length === 0) return [own];
+      return [own, { role: 'tool' as const, content: results.join('\n'), trained: false }];
+    },
+  );
+  return demonstrationOf(messages, { tools: agent?.tool_definitions ?? undefined });
+}

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { givenSequence } from '../../../../activities/training/given-data.ts';
+import { readGivenLine } from '../../../../core/schema/given-line.ts';
+import { dialect, tokenizer } from '../test-environment.ts';
+
+const sequenceOf = (line: unknown) =>
+  givenSequence({ where: 'data.jsonl, line 3', line: readGivenLine(JSON.stringify(line)) }, () => dialect);
+const user = { role: 'user', content: 'Find 0' };
+const call = {
+  role: 'assistant',
+  content: '',
+  tool_calls: [{ function: { name: 'search', arguments: '{"query":"moon"}' } }],
+};
+const result = { role: 'tool', content: 'it is far' };
+const answer = { role: 'assistant', content: 'far' };
+
+test('is what an expert who had said the same would have shown, with only the assistant masked in', () => {
+  const { tokens, mask, streams } = sequenceOf({ messages: [user, call, result, answer], weight: 0.5 });
+  expect(tokenizer.decode(tokens)).toBe(
+    '<|im_start|>user\nFind 0<|im_end|>\n<|im_start|>assistant\n' +
+      '<tool_call>{"name":"search","arguments":{"query":"moon"}}</tool_call>' +
+      '<tool_response>it is far</tool_response><answer>far</answer>',
+  );
+  expect(tokenizer.decode(tokens.filter((_, i) => mask[i] === 1))).toBe(
+    '<tool_call>{"name":"search","arguments":{"query":"moon"}}</tool_call><answer>far</answer>',
+  );
+  expect(streams.advantages).toEqual(mask.map((bit) => bit * 0.5));
+});
+
+test('a message of weight 0 is read and not trained', () => {
+  const { tokens, mask } = sequenceOf({ messages: [user, { ...call, weight: 0 }, result, answer] });
+  expect(tokenizer.decode(tokens.filter((_, i) => mask[i] === 1))).toBe('<answer>far</answer>');
+});
+
+test.each([
+  [
+    'a conversation that goes on after an answer',
+    [user, answer, user, answer],
+    'an episode ends with its answer',
+  ],
+  ['a call without a result', [user, call, answer], 'without a message of role tool'],
+  ['a result without a call', [user, answer, result], 'after one without a call'],
+  ['no prompt', [answer], 'a prompt is missing'],
+  [
+    'what the dialect cannot write',
+    [user, { role: 'assistant', content: 'a</answer>b' }],
+    'cannot be written in the dialect',
+  ],
+])('%s is refused with its line', (_, messages, why) => {
+  expect(() => sequenceOf({ messages })).toThrow('data.jsonl, line 3');
+  expect(() => sequenceOf({ messages })).toThrow(why);
+});
+
+test('a preference is nothing to imitate', () => {
+  expect(() => sequenceOf({ prompt: 'a', chosen: 'b', rejected: 'c' })).toThrow('is a preference');
+});

@@ -1,0 +1,129 @@
+import { describe, expect, test } from 'vitest';
+import { LineProblem, readGivenLine } from '../../../../core/schema/given-line.ts';
+
+const read = (line: unknown) => readGivenLine(JSON.stringify(line));
+const said = (role: string, content: string, trained = role === 'assistant') => ({ role, content, trained });
+const user = { role: 'user', content: 'Find 7' };
+const call = {
+  role: 'assistant',
+  content: null,
+  tool_calls: [{ id: 'a', type: 'function', function: { name: 'search', arguments: '{"query":"moon"}' } }],
+};
+const calling = {
+  ...said('assistant', ''),
+  call: { name: 'search', arguments: { query: 'moon' } },
+};
+
+describe('the shapes of the field', () => {
+  test("OpenAI's messages, with tools, calls, and messages that are left out of the loss", () => {
+    const messages = [
+      { role: 'developer', content: [{ type: 'text', text: 'Be short.' }] },
+      user,
+      { ...call, weight: 0 },
+      { role: 'tool', tool_call_id: 'a', content: 'far' },
+      { role: 'assistant', content: '7' },
+    ];
+    const tools = [{ type: 'function', function: { name: 'search', description: 'Looks.', parameters: {} } }];
+    expect(read({ messages, tools, weight: 2 })).toEqual({
+      kind: 'demonstration',
+      weight: 2,
+      tools: [{ name: 'search', description: 'Looks.', parameters: {} }],
+      messages: [
+        said('system', 'Be short.'),
+        said('user', 'Find 7'),
+        { ...calling, trained: false },
+        said('tool', 'far'),
+        said('assistant', '7'),
+      ],
+    });
+  });
+
+  test("TRL's prompt and completion, plain and conversational", () => {
+    const plain = read({ prompt: 'Find 7', completion: '7' });
+    expect(plain).toEqual({
+      kind: 'demonstration',
+      weight: 1,
+      messages: [said('user', 'Find 7'), said('assistant', '7')],
+    });
+    const chat = read({ prompt: [user], completion: [{ role: 'assistant', content: '7' }] });
+    expect(chat).toEqual(plain);
+    // What the assistant said before is a part of the prompt.
+    const longer = read({ prompt: [user, call, { role: 'tool', content: 'far' }], completion: '7' });
+    expect(longer).toMatchObject({ messages: [{}, { trained: false }, {}, { trained: true }] });
+  });
+
+  test("TRL's preferences, with the prompt and with what both begin with", () => {
+    const answers = { chosen: '7', rejected: '8' };
+    const plain = read({ prompt: 'Find 7', ...answers });
+    expect(plain).toEqual({
+      kind: 'preference',
+      weight: 1,
+      prompt: [said('user', 'Find 7')],
+      chosen: [said('assistant', '7')],
+      rejected: [said('assistant', '8')],
+    });
+    const implicit = Object.fromEntries(
+      Object.entries(answers).map(([side, content]) => [side, [user, { role: 'assistant', content }]]),
+    );
+    expect(read(implicit)).toEqual(plain);
+  });
+
+  test('a trajectory of ATIF', () => {
+    const steps = [
+      { step_id: 1, source: 'user', message: 'Find 7' },
+      {
+        step_id: 2,
+        source: 'agent',
+        message: '',
+        tool_calls: [{ tool_call_id: 'a', function_name: 'search', arguments: { query: 'moon' } }],
+        observation: { results: [{ source_call_id: 'a', content: 'far' }] },
+      },
+      { step_id: 3, source: 'agent', message: '7' },
+    ];
+    expect(
+      read({ schema_version: 'ATIF-v1.7', session_id: 's', agent: { name: 'a', version: '1' }, steps }),
+    ).toEqual({
+      kind: 'demonstration',
+      weight: 1,
+      messages: [said('user', 'Find 7'), calling, said('tool', 'far'), said('assistant', '7')],
+    });
+  });
+});
+
+const nested = '['.repeat(100_000) + ']'.repeat(100_000);
+const answer = { role: 'assistant', content: '7' };
+test.each([
+  ['no JSON', '{"messages": [', 'is not JSON in the line'],
+  ['a list', '[]', 'is no JSON object'],
+  ['none of the shapes', '{"text": "7"}', 'has none of "messages"'],
+  ['deep nesting', `{"messages": ${nested}}`, 'nests the line deeper'],
+  [
+    'deep nesting in arguments',
+    JSON.stringify({
+      messages: [user, { ...call, tool_calls: [{ function: { name: 'search', arguments: nested } }] }],
+    }),
+    'nests the arguments of a call deeper',
+  ],
+  [
+    'a role that nobody knows',
+    JSON.stringify({ messages: [{ role: 'asistant', content: '7' }] }),
+    'did you mean "assistant"',
+  ],
+  ['nothing of the assistant', JSON.stringify({ messages: [user] }), 'has nothing that the assistant said'],
+  [
+    'two calls at once',
+    JSON.stringify({ messages: [user, { ...call, tool_calls: [...call.tool_calls, ...call.tool_calls] }] }),
+    'has 2 calls in one message',
+  ],
+  [
+    'an image',
+    JSON.stringify({ messages: [{ role: 'user', content: [{ type: 'image_url' }] }, answer] }),
+    'messages.0.content',
+  ],
+  ['a weight of zero', JSON.stringify({ messages: [user, answer], weight: 0 }), 'weight'],
+  ['no prompt of a preference', JSON.stringify({ chosen: 'a', rejected: 'b' }), 'has no prompt'],
+  ['no messages', '{"messages": []}', 'messages'],
+])('%s is refused, and says why', (_, line, why) => {
+  expect(() => readGivenLine(line)).toThrow(LineProblem);
+  expect(() => readGivenLine(line)).toThrow(why);
+});
