@@ -50,6 +50,8 @@ export interface Sent {
   idempotencyKey: string | undefined;
   /** The client says that it sends this for another time. */
   isRetry: boolean;
+  /** Aborted when the client goes before it has been told. */
+  gone: AbortSignal;
 }
 
 /**
@@ -99,8 +101,11 @@ export class AgentEpisode {
       most: ask.maxTokens ?? null,
       ...(previous !== undefined && { previous }),
     });
-    if (sent.idempotencyKey === undefined)
-      return this.turnOf(ask, place, asked, this.ordinalFor(asked, sent));
+    if (sent.idempotencyKey === undefined) {
+      const ordinal = this.ordinalFor(asked, sent);
+      sent.gone.addEventListener('abort', () => this.lose(asked, ordinal), { once: true });
+      return this.turnOf(ask, place, asked, ordinal);
+    }
     const name = digestOf(sent.idempotencyKey);
     const before = this.claiming.get(name);
     const claimed = (before ?? Promise.resolve())
@@ -117,9 +122,9 @@ export class AgentEpisode {
     return promptTokens.length + tokens.length + this.observedOf(this.dialectFor(ask), place).length;
   }
 
-  /** The client was gone before it was told: whoever asks the same next asks for this turn. */
-  lose({ asked, ordinal }: StoredTurn): void {
-    this.lost.set(asked, [...(this.lost.get(asked) ?? []), ordinal]);
+  /** Turns that were asked for by clients that went before they were told, and not asked for again. */
+  get untold(): number {
+    return [...this.lost.values()].reduce((sum, ordinals) => sum + ordinals.length, 0);
   }
 
   /** What the agent says that its episode was worth. Throws Problem(409) where it has said something else. */
@@ -141,6 +146,11 @@ export class AgentEpisode {
     this.stop.abort(new Problem(409, 'episode_ended', 'The episode has ended'));
     await Promise.allSettled([...this.running.values(), ...this.claiming.values()]);
     this.sessions.close();
+  }
+
+  /** Whoever asks the same next asks for this turn. */
+  private lose(asked: string, ordinal: number): void {
+    this.lost.set(asked, [...(this.lost.get(asked) ?? []), ordinal]);
   }
 
   private async recall(): Promise<void> {

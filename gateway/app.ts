@@ -75,6 +75,7 @@ async function answered(c: Context, episode: AgentEpisode, api: Api, keepAliveMs
     body,
     idempotencyKey: c.req.header('idempotency-key'),
     isRetry: Number(c.req.header('x-stainless-retry-count') ?? 0) > 0,
+    gone: c.req.raw.signal,
   });
   const { sampling, tokenizer } = episode.options;
   const toTell = taken.then((turn): Told => {
@@ -93,12 +94,9 @@ async function answered(c: Context, episode: AgentEpisode, api: Api, keepAliveMs
     c.header('content-type', 'text/event-stream');
     c.header('cache-control', 'no-cache');
     const first = soon === still ? api.keepAlive : '';
-    return c.body(streamOf(api, toTell, { first, keepAliveMs, lose: (turn) => episode.lose(turn) }));
+    return c.body(streamOf(api, toTell, { first, keepAliveMs }));
   }
-  const told = await toTell;
-  // Nobody hears it: whoever comes again is told.
-  if (c.req.raw.signal.aborted) episode.lose(told.turn);
-  return c.json(api.answer(told));
+  return c.json(api.answer(await toTell));
 }
 
 /** The episode of a request, by its path or else by its API key. */

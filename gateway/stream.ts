@@ -1,6 +1,5 @@
 import type { Api, Frame, Told } from './api/contract.ts';
 import { problemOf } from './problem.ts';
-import type { StoredTurn } from './stored-turn.ts';
 
 const textOf = ({ event, data }: Frame): string =>
   `${event === undefined ? '' : `event: ${event}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`;
@@ -12,7 +11,7 @@ const textOf = ({ event, data }: Frame): string =>
 export function streamOf(
   api: Api,
   toTell: Promise<Told>,
-  { first, keepAliveMs, lose }: { first: string; keepAliveMs: number; lose: (turn: StoredTurn) => void },
+  { first, keepAliveMs }: { first: string; keepAliveMs: number },
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let keeping: NodeJS.Timeout | undefined;
@@ -23,7 +22,7 @@ export function streamOf(
       keeping = setInterval(() => controller.enqueue(encoder.encode(api.keepAlive)), keepAliveMs);
       try {
         const told = await toTell;
-        if (isGone) return lose(told.turn);
+        if (isGone) return;
         for (const frame of api.frames(told)) controller.enqueue(encoder.encode(textOf(frame)));
       } catch (error) {
         if (isGone) return;

@@ -1,9 +1,10 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { spawn } from 'node:child_process';
 import Anthropic from '@anthropic-ai/sdk';
 import getPort from 'get-port';
 import OpenAI from 'openai';
-import { afterAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
+import type { Policy } from '../../../engine/policy.ts';
 import { serveGateway } from '../../../gateway/server.ts';
 import { rowOf } from '../../../gateway/turn-tree.ts';
 import { episodeOptions, qwen, randomPolicy, speaksQwen } from '../../support/gateway.ts';
@@ -202,6 +203,59 @@ test('an answer that was lost on its way is given again, and equal requests are 
       { headers: { 'Idempotency-Key': idempotencyKey } },
     ),
   ).rejects.toThrow(/another body/);
+});
+
+/** A policy that begins when it is told to. */
+function waiting() {
+  const events = new EventEmitter();
+  const begun = once(events, 'begun');
+  const mayGoOn = once(events, 'go on');
+  const by: Policy = {
+    async sample(request, signal) {
+      events.emit('begun');
+      await mayGoOn;
+      return policy.sample(request, signal);
+    },
+    release: (session) => policy.release(session),
+    close: () => Promise.resolve(),
+  };
+  return { by, begun, goOn: () => events.emit('go on') };
+}
+
+test('who was cut off while a turn was sampled gets that turn, without saying that it is a retry', async () => {
+  const { by, begun, goOn } = waiting();
+  const { episode, openai } = await begin({}, by);
+  const asked = { model, messages: [user('cut off')] };
+  const off = new AbortController();
+  const first = openai().chat.completions.create(asked, { signal: off.signal });
+  await begun;
+  off.abort();
+  await expect(first).rejects.toThrow('aborted');
+  await vi.waitFor(() => expect(episode.untold).toBe(1), { timeout: 20_000 });
+  const again = openai().chat.completions.create(asked);
+  await Promise.all([
+    again,
+    vi.waitFor(() => expect(episode.untold).toBe(0), { timeout: 20_000 }).then(goOn),
+  ]);
+  expect(episode.tree.size).toBe(1);
+});
+
+test('a stream is kept alive while its turn is sampled', async () => {
+  for (const [path, alive] of [
+    ['chat/completions', ': sampling'],
+    ['messages', 'event: ping'],
+  ] as const) {
+    const { by, goOn } = waiting();
+    const { id } = await begin({}, by);
+    const response = await fetch(`${gateway.url}/episodes/${id}/v1/${path}`, {
+      method: 'POST',
+      body: JSON.stringify({ model, stream: true, messages: [user(path)] }),
+    });
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    expect((await reader.read()).value).toContain(alive);
+    goOn();
+    while (!(await reader.read()).done);
+  }
 });
 
 test('what cannot be done is refused in the words of the API that was called', async () => {
