@@ -38,7 +38,9 @@ export class Fleet {
   /** Until one replica has shown that it holds these weights. Throws what the last one said where none does. */
   async open(version: ServedVersion, signal: AbortSignal): Promise<void> {
     const opened = this.replicas.map((replica) =>
-      replica.use(signal, (shared) => this.handOver.ensure(replica, version, shared)),
+      replica
+        .use(signal, (shared) => this.handOver.ensure(replica, version, shared))
+        .finally(() => this.wake()),
     );
     try {
       await Promise.any(opened);
@@ -80,7 +82,7 @@ export class Fleet {
         if (error.type !== 'unknown-model' && replica.restsFor() === 0) replica.rest();
         if (performance.now() > deadline) throw error;
       } finally {
-        for (const wake of this.waiting.splice(0)) wake();
+        this.wake();
       }
     }
   }
@@ -185,6 +187,11 @@ export class Fleet {
       const pause = there.length > 0 ? null : Math.min(...order.map((replica) => replica.restsFor()));
       await this.woken(pause, signal);
     }
+  }
+
+  /** A server has room, or is gone. */
+  private wake(): void {
+    for (const wake of this.waiting.splice(0)) wake();
   }
 
   /** Until a request has ended, or `pause` milliseconds have passed. */

@@ -1,3 +1,5 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { GradusError } from '../../../core/errors.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
@@ -12,6 +14,8 @@ import type { ServedVersion } from './hand-over.ts';
 import { Replica } from './replica.ts';
 import { stageCheckpoint } from './staging.ts';
 
+/** Checkpoints that lie in the folder at once, of those that this process has put there and nobody samples with. */
+const MOST_STAGED = 3;
 /** How much of a digest names an adapter. */
 const NAME_DIGITS = 24;
 
@@ -21,9 +25,11 @@ export class ServedPolicies implements PolicyProvider {
   private readonly spec: ServedPolicySpec;
   private readonly fleet: Fleet;
   private readonly speakers = new Speakers();
-  private readonly staged = new Map<string, Promise<ServedVersion>>();
+  private readonly staged = new Map<string, { weights: string; version: Promise<ServedVersion> }>();
   private readonly leases = new Map<string, number>();
   private readonly waiting: (() => void)[] = [];
+  /** Settles when nothing is being taken out of the folder. */
+  private tidied: Promise<void> = Promise.resolve();
 
   /** Throws GradusError('policy', 'no-key') when the variable that shall hold the servers' key is not set. */
   constructor(store: ObjectStore, spec: ServedPolicySpec) {
@@ -42,11 +48,12 @@ export class ServedPolicies implements PolicyProvider {
       if (released) return;
       released = true;
       this.leases.set(weights, this.leases.get(weights)! - 1);
+      this.tidied = this.tidied.then(() => this.tidy());
       for (const wake of this.waiting.splice(0)) wake();
     };
     try {
       const [version, files] = await Promise.all([
-        this.stage(checkpoint, run, signal),
+        this.stage(checkpoint, run),
         loadModelFiles(this.store, checkpoint, { signal }),
       ]);
       await this.fleet.open(version, signal);
@@ -87,19 +94,36 @@ export class ServedPolicies implements PolicyProvider {
     }
   }
 
-  private async stage(checkpoint: CheckpointRef, run: string, signal: AbortSignal): Promise<ServedVersion> {
+  /** Takes the oldest checkpoints out of the folder again. What cannot be deleted stays: it harms nobody. */
+  private async tidy(): Promise<void> {
+    const idle = [...this.staged].filter(([, { weights }]) => (this.leases.get(weights) ?? 0) === 0);
+    for (const [key, { weights }] of idle.slice(0, Math.max(0, this.staged.size - MOST_STAGED))) {
+      this.staged.delete(key);
+      await rm(join(this.spec.folder, weights), { recursive: true, force: true }).catch(() => undefined);
+    }
+  }
+
+  private async stage(checkpoint: CheckpointRef, run: string): Promise<ServedVersion> {
     const { weights } = checkpoint;
     const known = this.staged.get(`${run}/${weights}`);
-    if (known) return known;
-    const staging = stageCheckpoint(this.store, checkpoint, this.spec.folder, signal).then((staged) => ({
-      checkpoint,
-      staged,
-      run,
-      adapter: staged.isAdapter ? `gradus-${weights.slice(0, NAME_DIGITS)}` : null,
-    }));
-    this.staged.set(`${run}/${weights}`, staging);
+    if (known) return known.version;
+    const staging = this.stagedOf(checkpoint, run);
+    this.staged.set(`${run}/${weights}`, { weights, version: staging });
     staging.catch(() => this.staged.delete(`${run}/${weights}`));
     return staging;
+  }
+
+  /** For all who lease it, whoever of them is called off. */
+  private async stagedOf(checkpoint: CheckpointRef, run: string): Promise<ServedVersion> {
+    await this.tidied;
+    const staged = await stageCheckpoint(
+      this.store,
+      checkpoint,
+      this.spec.folder,
+      new AbortController().signal,
+    );
+    const adapter = staged.isAdapter ? `gradus-${checkpoint.weights.slice(0, NAME_DIGITS)}` : null;
+    return { checkpoint, staged, run, adapter };
   }
 }
 

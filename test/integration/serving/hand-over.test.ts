@@ -268,6 +268,16 @@ describe.each(['vllm', 'sglang'] as const)('%s', (dialect) => {
   });
 });
 
+test('of many checkpoints the newest stay in the folder that servers read', async () => {
+  const own = await mkdtemp(join(folder, 'few-'));
+  const policies = policiesOf(specOf([await start()], { adapters: true, folder: own }));
+  for (const checkpoint of [whole[0]!, ...adapters]) (await lease(policies, checkpoint)).release();
+  const newest = adapters.map(({ weights }) => weights).toSorted();
+  await expect.poll(async () => (await readdir(own)).toSorted()).toEqual(newest);
+  // One that was taken away comes back where it is asked for.
+  await expectSampledBy(whole[0]!, await lease(policies, whole[0]!));
+});
+
 test('a staged file that was damaged on the way is put there again', async () => {
   const policies = policiesOf(specOf([await start()]));
   (await lease(policies, whole[1]!)).release();
