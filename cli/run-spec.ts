@@ -13,6 +13,7 @@ import { untilInterrupted } from './until-interrupted.ts';
 import type { InstallationOptions } from './stack-with-workers.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
 import { specDigest } from '../runs/control/start.ts';
+import { queryWorkflow } from '../runs/temporal/ask.ts';
 import { alertWebhook, startAlerting } from './alerting.ts';
 import type { AlertingOptions } from './alerting.ts';
 import { explain, watchProgress } from './watch-run.ts';
@@ -74,7 +75,7 @@ export async function runSpec<T>(
     const result = await Promise.race([ended, interrupted]).finally(() => watching.abort());
     await watched;
     if (result === 'interrupted') return stopped();
-    const progress = await handle.query<Progress>('progress');
+    const progress = await queryWorkflow<Progress>(client, workflowId, 'progress');
     const seconds = (): number => (Date.now() - started) / 1000;
     const finished = finish({ client, settings, result, progress, seconds });
     const outcome = await Promise.race([finished, interrupted]);

@@ -53,11 +53,13 @@ async function watchIt(options: ConnectionOptions, workflowId: string, spec: unk
     { confidenceOf, reportRun },
     { whyItWaits },
     { untilInterrupted },
+    { queryWorkflow },
   ] = await Promise.all([
     import('../watch-run.ts'),
     import('../curriculum-report.ts'),
     import('../why-it-waits.ts'),
     import('../until-interrupted.ts'),
+    import('../../runs/temporal/ask.ts'),
   ]);
   const interrupted = untilInterrupted().then(() => 'interrupted' as const);
   const started = Date.now();
@@ -73,7 +75,7 @@ async function watchIt(options: ConnectionOptions, workflowId: string, spec: unk
       process.exitCode = 130;
       return;
     }
-    const progress = await handle.query<Progress>('progress');
+    const progress = await queryWorkflow<Progress>(temporal, workflowId, 'progress');
     reportRun(result, progress, confidenceOf(spec), (Date.now() - started) / 1000, print);
   });
 }

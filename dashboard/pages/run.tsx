@@ -77,7 +77,7 @@ const Page: FC<PageProps> = ({ view, why, context, pending, reviews }) => {
       title={run}
       crumbs={[{ href: '/', label: 'Runs' }]}
       stale={staleOf(view)}
-      live={execution.value?.closedAt === null || execution.problem !== null}
+      live={execution.value?.closedAt === null || execution.problem !== null || progress.problem !== null}
     >
       <Live id="unreadable">
         <Unreadable of={view.unreadable} />

@@ -9,6 +9,7 @@ import { GradusError, messageOf } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import { closedBecause } from '../../core/ladder/opinions.ts';
 import type { Opinion, Withdrawal } from '../../core/ladder/opinions.ts';
+import { queryWorkflow } from '../temporal/ask.ts';
 import { isTemporalUnreachable, temporalError } from '../temporal/temporal-away.ts';
 import type { ReviewState } from '../../workflows/ladder/review-state.ts';
 
@@ -19,7 +20,7 @@ interface Options {
 
 /** What is to be judged, and what has been said. Throws GradusError('verifier', 'no-review' | 'no-answer'). */
 export const showReview = (client: Client, id: string, options: Options = {}): Promise<ReviewState> =>
-  clearly(client, id, options, () => client.workflow.getHandle(id).query<ReviewState>('review'));
+  clearly(client, id, options, () => queryWorkflow<ReviewState>(client, id, 'review'));
 
 /**
  * Gives a verdict. Throws GradusError('verifier', 'review'), which says why it is refused, and what `showReview` throws;
@@ -90,7 +91,7 @@ const noReview = (why: string, cause: unknown): GradusError =>
 /** A review that is over still tells what it came to. */
 async function whyNotOpen(client: Client, id: string): Promise<string> {
   try {
-    const { verdict } = await client.workflow.getHandle(id).query<ReviewState>('review');
+    const { verdict } = await queryWorkflow<ReviewState>(client, id, 'review');
     if (verdict !== null) return closedBecause(verdict);
   } catch (error) {
     if (!(error instanceof WorkflowNotFoundError)) throw error;

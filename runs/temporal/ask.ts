@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { Progress } from '../../workflows/control/messages.ts';
 import type { LadderStatus } from '../../workflows/ladder/ladder-state.ts';
 import { ids } from '../../core/names.ts';
+import { isLate } from './temporal-away.ts';
 
 /** A query waits for a worker. Where there is none nobody is to wait: what else is known is shown. */
 const PATIENCE_MS = 400;
@@ -20,6 +21,23 @@ export async function askWorkflow<T>(
   } catch {
     // Away, too busy, of another version, or no workflow of ours: all the same to who looks.
     return null;
+  }
+}
+
+const TRIES = 3;
+
+/**
+ * What a workflow answers to a query, for who cannot go on without it. Temporal gives a query to the worker that had the
+ * workflow last, and one that is lost there, as when the workflow ends just then, times out after ten seconds: it is asked
+ * again, `TRIES` times in all. Throws what the last one threw.
+ */
+export async function queryWorkflow<T>(temporal: Client, workflowId: string, query: string): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await temporal.workflow.getHandle(workflowId).query<T>(query);
+    } catch (error) {
+      if (!isLate(error) || attempt === TRIES) throw error;
+    }
   }
 }
 

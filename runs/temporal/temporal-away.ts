@@ -13,6 +13,12 @@ export function isTemporalUnreachable(error: unknown): boolean {
   return isGrpcServiceError(cause) && (cause.code as number) === UNAVAILABLE;
 }
 
+/** Whether nobody answered in time: the server, or a worker that a query waits for. */
+export function isLate(error: unknown): boolean {
+  const cause = causeOf(error);
+  return isGrpcServiceError(cause) && (cause.code as number) === DEADLINE_EXCEEDED;
+}
+
 /** Why Temporal does not answer, where, and what to do; of another error its message. */
 export function whyAway({ connection }: Client, error: unknown): string {
   const cause = causeOf(error);

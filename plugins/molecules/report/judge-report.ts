@@ -3,6 +3,7 @@ import type { Client } from '@temporalio/client';
 import type { CurriculumResult } from '../../../core/training/curriculum.ts';
 import { ids, QUEUES } from '../../../core/names.ts';
 import { moleculesEnvironment } from '../../../environments/families/molecules/environment.ts';
+import { queryWorkflow } from '../../../runs/temporal/ask.ts';
 import type { Progress } from '../../../workflows/control/messages.ts';
 import type { reverify, ReverifyOutcome } from '../../../workflows/ladder/reverify.ts';
 import type { ReportTier } from './report.ts';
@@ -75,7 +76,7 @@ export async function reportIsDue(client: Client, workflowId: string): Promise<b
   if ((await statusOf(client, workflowId)) !== 'COMPLETED') return false;
   const { after } = (await handle.result()) as CurriculumResult;
   if (after === null) return false;
-  const { run } = await handle.query<Progress>('progress');
+  const { run } = await queryWorkflow<Progress>(client, workflowId, 'progress');
   return (await statusOf(client, ids.reverify(judgement(run, JUDGE, 'after')))) !== 'COMPLETED';
 }
 

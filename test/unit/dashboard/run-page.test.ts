@@ -1,0 +1,67 @@
+import { Hono } from 'hono';
+import { expect, test } from 'vitest';
+import { noTime } from '../../../core/time/time-split.ts';
+import { asset } from '../../../dashboard/assets.ts';
+import type { Context } from '../../../dashboard/context.ts';
+import { runPage } from '../../../dashboard/pages/run.tsx';
+import type { RunObserver, RunView } from '../../../runs/overview/run.ts';
+import type { Sources } from '../../../runs/sources.ts';
+import type { Progress } from '../../../workflows/control/messages.ts';
+
+const NOW = Date.now();
+const seen = <T>(value: T, problem: string | null = null) => ({ value, asOf: NOW, problem });
+
+/** The page of a run that is over and has this to say of itself. */
+async function pageOf(progress: RunView['progress']): Promise<string> {
+  const closed = { workflowId: 'w', runId: 'r', type: 'curriculum', status: 'COMPLETED', closedAt: NOW };
+  const view: RunView = {
+    run: 'ended',
+    spec: null,
+    execution: seen({ ...closed, startedAt: NOW, queue: 'gradus', memo: {} } as never),
+    progress,
+    steps: seen([]),
+    unreadable: [],
+  };
+  const observer = { look: async () => view } as unknown as RunObserver;
+  // eslint-disable-next-line require-yield -- no review is open
+  const list = async function* () {};
+  const sources = { temporal: { workflow: { list } } } as unknown as Sources;
+  const app = new Hono();
+  const context = { temporalUi: null, namespace: 'default', actions: false, formToken: 't', secrets: [] };
+  runPage(app, { ...context, sources, observer } as unknown as Context & { observer: RunObserver });
+  const response = await app.request('/runs/ended');
+  expect(response.status, await response.clone().text()).toBe(200);
+  return response.text();
+}
+
+/** What a run says of itself when it has this status. */
+const saying = (status: Progress['status']): Progress => ({
+  run: 'ended',
+  phase: 'rl',
+  status,
+  failure: null,
+  question: null,
+  stages: ['rl'],
+  step: null,
+  heldOut: null,
+  before: null,
+  after: null,
+  checkpoint: null,
+  finished: [],
+  seconds: noTime(),
+  learnerBackend: null,
+  retrying: [],
+  incidents: [],
+  alarms: [],
+  unknownSignals: [],
+  changes: [],
+});
+
+test('the page of a run that is over is followed until the run has said how it ended', async () => {
+  const live = asset('live.js');
+  // A query that was lost as the run ended: what was seen last is shown, and the next look may know more.
+  expect(await pageOf(seen(saying('stopping'), 'no answer in time'))).toContain(live);
+  const over = await pageOf(seen(saying('stopped')));
+  expect(over).toContain('stopped');
+  expect(over).not.toContain(live);
+});
