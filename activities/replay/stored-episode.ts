@@ -36,7 +36,7 @@ export interface ReplayableEpisode {
 
 /**
  * Throws GradusError('store', 'no-run' | 'no-stage' | 'no-group' | 'no-episode') for a place that there is not, and
- * GradusError('store', 'not-sampled') for one of which it is not known what sampled it.
+ * GradusError('store', 'not-sampled' | 'served') for one that is not known to be sampled, or was not, by a decoder of ours.
  */
 export async function storedEpisode(
   store: ObjectStore,
@@ -72,6 +72,15 @@ export async function storedEpisode(
       'store',
       'not-sampled',
       `what ${name} of ${run} was sampled by is not stored with it: an older version of Gradus wrote it, and it cannot be sampled again`,
+    );
+  }
+  if (spec.policy) {
+    const served = spec.policy.kind === 'recorded' ? spec.policy.run : run;
+    throw new GradusError(
+      'store',
+      'served',
+      `${run} sampled from servers, which cannot be asked for the same sample twice: its episodes are neither replayed nor forked. ` +
+        `A run with "policy": {"kind": "recorded", "run": "${served}"} takes what was sampled once more`,
     );
   }
   const sampleAt = await drawnBy(store, place, group, episode, options);

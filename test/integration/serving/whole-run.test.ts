@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { storedEpisode } from '../../../activities/replay/stored-episode.ts';
 import { exportModel } from '../../../cli/export-model.ts';
 import { settingsFor } from '../../../cli/stack-with-workers.ts';
 import type { Role } from '../../../core/names.ts';
@@ -91,6 +92,9 @@ test('a server and the rollout worker are killed in the middle, and the run ends
     const { weights, versions } = piece!.served!;
     expect(versions).toEqual([{ version: weights, start: 0, end: piece!.tokens.length }]);
   }
+  // What a server sampled is not sampled again by a decoder.
+  const place = { run: 'served', stage: 'rl', step: 1, group: 0, episode: 0 };
+  await expect(storedEpisode(store, place)).rejects.toMatchObject({ boundary: 'store', type: 'served' });
   // Seeds are those of the decoder, but draws are not: the same policy within the error of what was measured.
   const share = ({ after }: CurriculumResult) => {
     const { successes, trials } = after!.arms[0]!;
