@@ -421,10 +421,23 @@ export interface LearnerMetrics {
    */
   logprobGapMax: number | null;
   logprobGapMean: number | null;
+  /**
+   * The mean gap by position behind the first sampled token of a sequence, and by how many positions there are from its
+   * first sampled token to its last; absent where the gap is null, and in older versions.
+   */
+  logprobGapByPosition?: GapBin[];
+  logprobGapByLength?: GapBin[];
   updates: number;
   /** Tokens that went through forward and backward, of the policy unless the critic is trained alone, without padding. Those of episodes that nothing is learnt from do not. */
   tokens: number;
   seconds: number;
+}
+
+/** Sampled tokens at `from` up to where the next bin begins, which doubles from 64 on, and their mean gap, nats. */
+export interface GapBin {
+  from: number;
+  tokens: number;
+  mean: number;
 }
 
 /** Asks the learner what it makes of the fixed sequence, for servers to be compared with. */

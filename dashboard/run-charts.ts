@@ -60,7 +60,14 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
     },
     {
       heading: 'Gap between the engines, nats',
-      chart: { ...along, low: 0, series: known(series('largest', 'learner/logprob-gap-max')) },
+      chart: {
+        ...along,
+        low: 0,
+        series: known(
+          series('largest', 'learner/logprob-gap-max'),
+          series('mean', 'learner/logprob-gap-mean'),
+        ),
+      },
     },
     {
       heading: 'Gradient norm',

@@ -22,6 +22,8 @@ export const SIGNALS = [
   'clipped',
   /** Mean |learner − rollout| log-prob before the first update, nats. */
   'gap',
+  /** Likewise of the positions, or the lengths, where it is widest. */
+  'widestGap',
   /** Tokens that are learnt for each one that was sampled. */
   'learnt',
   /** Sampled tokens an episode. */
@@ -72,6 +74,7 @@ export function signalsOf({
     kl: finite(learner?.kl),
     clipped: finite(learner?.clipFraction),
     gap: finite(learner?.logprobGapMean),
+    widestGap: finite(widestGap(learner)),
     learnt:
       rollout &&
       batch &&
@@ -88,6 +91,18 @@ export function signalsOf({
     duplicates: rollout && share(rollout.duplicateEpisodes, rollout.episodes),
     echoed: rollout && share(rollout.repeatedFourGrams, rollout.fourGrams),
   };
+}
+
+/** Sampled tokens from which on their mean is no chance. */
+const ENOUGH_TOKENS = 64;
+
+/** Of positions and lengths that have enough tokens; null where nothing tells some from others. */
+function widestGap(learner: StepFacts['learner']): number | null {
+  const bins = [learner?.logprobGapByPosition, learner?.logprobGapByLength].flatMap((some) =>
+    some && some.length > 1 ? some : [],
+  );
+  const means = bins.filter(({ tokens }) => tokens >= ENOUGH_TOKENS).map(({ mean }) => mean);
+  return means.length === 0 ? null : Math.max(...means);
 }
 
 const errorsOf = (rollout: NonNullable<StepFacts['rollout']>): number =>

@@ -2,7 +2,7 @@ import { armName } from '../names.ts';
 import { rewardedCount } from '../episode/outcome.ts';
 import { rate } from '../statistics/intervals.ts';
 import type { Proportion } from '../statistics/intervals.ts';
-import type { ArmTally } from '../requests.ts';
+import type { ArmTally, GapBin } from '../requests.ts';
 import { total } from './stage-policy.ts';
 import type { BatchFacts, RolloutFacts, StepFacts } from './step-facts.ts';
 
@@ -25,6 +25,8 @@ export function figuresOf(step: StepFacts): Figures {
           figure('graduation/error-left', heldOut.errorLeft ?? null),
         ]),
     ...numbersOf('learner/', learner ?? {}),
+    ...ofBins('learner/logprob-gap-at-position', learner?.logprobGapByPosition),
+    ...ofBins('learner/logprob-gap-at-length', learner?.logprobGapByLength),
     figure('learner/seconds', circumstances.learnerSeconds),
     ...Object.entries(estimates).map(([arm, { successes, trials }]) =>
       figure(`estimate/${arm}`, share(successes, trials)),
@@ -127,10 +129,14 @@ const numbersOf = (before: string, measured: object): [string, number | null][] 
   Object.entries(measured).flatMap(([name, value]: [string, unknown]) =>
     typeof value === 'number'
       ? [figure(`${before}${kebab(name)}`, value)]
-      : typeof value === 'object' && value !== null
+      : typeof value === 'object' && value !== null && !Array.isArray(value)
         ? numbersOf(`${before}${kebab(name)}-`, value)
         : [],
   );
+
+/** One figure a bin, by where it begins. */
+const ofBins = (name: string, bins: readonly GapBin[] = []): [string, number | null][] =>
+  bins.map(({ from, mean }) => figure(`${name}-${from}`, mean));
 
 /** Of all, and of each arm where there are several. */
 function ofSuccess(name: string, arms: readonly ArmTally[]): [string, number | null][] {

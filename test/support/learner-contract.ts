@@ -107,6 +107,8 @@ const result: TrainResult = {
     critic: { loss: 0.5, gradientNorm: 2, clipFraction: 0.125, explainedVariance: 0.5 },
     logprobGapMax: 0.001953125,
     logprobGapMean: 0.0009765625,
+    logprobGapByPosition: [{ from: 0, tokens: 4096, mean: 0.0009765625 }],
+    logprobGapByLength: [{ from: 0, tokens: 4096, mean: 0.0009765625 }],
     updates: 2,
     tokens: 4096,
     seconds: 1.5,

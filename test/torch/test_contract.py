@@ -12,13 +12,14 @@ import checkpoint
 import learner
 import temporal
 from adam import Adam
-from batch import decode
+from batch import Batch, decode
 from fault import Fault
 from learner import Learner, initial_adapter
 from losses import loss_of
 from objects import json_bytes, ref_of
 from random_numbers import normal, philox, random_key, uniform
 from ranks import Ranks
+from step import gap
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 SOURCES = Path(learner.__file__).resolve().parent
@@ -104,6 +105,40 @@ class Checkpoints(unittest.TestCase):
         with self.assertRaises(Fault) as caught:
             checkpoint.load(store, store.ref("000001-", "0" * 64))
         self.assertEqual(caught.exception.type, "checkpoint-conflict")
+
+
+class Gap(unittest.TestCase):
+    """The figures are those of test/unit/engine/learner/logprob-gap.test.ts."""
+
+    def batch(self, *lengths: int) -> Batch:
+        mask, offsets = [], [0]
+        for length in lengths:
+            mask += [0, 0, *(0 if i % 3 == 2 else 1 for i in range(length))]
+            offsets.append(len(mask))
+        size = len(mask)
+        streams = {"rollout": torch.full((size,), -1.0)}
+        return Batch(tokens=torch.zeros(size), offsets=offsets, mask=torch.tensor(mask), streams=streams)
+
+    def test_it_is_told_by_position_and_by_length(self):
+        batch = self.batch(64, 200, 3)
+        logprobs = torch.where(batch.mask == 1, -1.0, 99.0)
+        second = batch.offsets[1] + 2
+        late = torch.arange(len(batch.tokens))
+        late = (late >= second + 128) & (late < batch.offsets[2]) & (batch.mask == 1)
+        found = gap(batch, [0, 1, 2], torch.where(late, -0.75, logprobs))
+        self.assertEqual(found["logprobGapMax"], 0.25)
+        self.assertAlmostEqual(found["logprobGapMean"], 48 * 0.25 / 179, 12)
+        by_position = [{"from": 0, "tokens": 88, "mean": 0}, {"from": 64, "tokens": 43, "mean": 0}]
+        self.assertEqual(found["logprobGapByPosition"], [*by_position, {"from": 128, "tokens": 48, "mean": 0.25}])
+        *short, long = found["logprobGapByLength"]
+        self.assertEqual(short, [{"from": 0, "tokens": 2, "mean": 0}, {"from": 64, "tokens": 43, "mean": 0}])
+        self.assertEqual((long["from"], long["tokens"]), (128, 134))
+        self.assertAlmostEqual(long["mean"], 48 * 0.25 / 134, 12)
+
+    def test_of_nothing_it_is_not_known(self):
+        nothing = {"logprobGapMax": None, "logprobGapMean": None}
+        self.assertEqual(gap(self.batch(3), [], torch.zeros(5)), nothing)
+        self.assertEqual(gap(self.batch(3), [0], None), nothing)
 
 
 class Batches(unittest.TestCase):

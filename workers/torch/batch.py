@@ -41,6 +41,12 @@ class Batch:
             own[self.span(sequence)] = self.mask[self.span(sequence)] == 1
         return own
 
+    def sampled_span(self, sequence: int) -> range:
+        """From the first token that counts to behind the last one, by index in the batch; empty where none does."""
+        span = self.span(sequence)
+        counted = (self.mask[span] == 1).nonzero().flatten().tolist()
+        return range(span.start + counted[0], span.start + counted[-1] + 1) if counted else range(0)
+
     def counts(self, sequences: list[int]) -> list[int]:
         """Tokens that the mask counts, of each of them."""
         return [int(self.mask[self.span(sequence)].sum()) for sequence in sequences]

@@ -180,7 +180,7 @@ class PolicyUpdates:
     def _gap(self) -> dict:
         late = self.batch.sequences.get("late", torch.zeros(len(self.batch)))
         own = [s for s in self.told if self.loss.of_samples and late[s] != 1]
-        return gap(self.batch.streams.get("rollout"), self.batch.counted(own), self.parent_logprobs)
+        return gap(self.batch, own, self.parent_logprobs)
 
     def _check_gap(self) -> None:
         mean = self._gap()["logprobGapMean"]
@@ -262,12 +262,41 @@ NO_POLICY = dict.fromkeys(("loss", "gradientNorm", "entropy", "kl", "clipFractio
 """Of a step that trains the critic alone."""
 
 
-def gap(rollout: torch.Tensor | None, mask: torch.Tensor, logprobs: torch.Tensor | None) -> dict:
-    """How far the learner's log-probs are from those that the sampler gave; None where nothing is such."""
-    if rollout is None or logprobs is None or not mask.any():
+def gap(batch: Batch, sequences: list[int], logprobs: torch.Tensor | None) -> dict:
+    """How far the learner's log-probs are from those that the sampler gave, nats, over the tokens that these sequences
+    count: in all, by position behind the first that counts, and by how many positions there are from it to the last."""
+    rollout = batch.streams.get("rollout")
+    spans = [span for span in map(batch.sampled_span, sequences) if len(span) > 0]
+    if rollout is None or logprobs is None or not spans:
         return {"logprobGapMax": None, "logprobGapMean": None}
-    apart = (logprobs[mask] - rollout[mask]).abs()
-    return {"logprobGapMax": float(apart.max()), "logprobGapMean": float(apart.double().mean())}
+    places = torch.cat([torch.arange(span.start, span.stop) for span in spans])
+    positions = torch.cat([torch.arange(len(span)) for span in spans])
+    lengths = torch.cat([torch.full((len(span),), len(span)) for span in spans])
+    counted = batch.mask[places] == 1
+    apart = (logprobs[places] - rollout[places]).abs()[counted].double()
+    return {
+        "logprobGapMax": float(apart.max()),
+        "logprobGapMean": float(apart.mean()),
+        "logprobGapByPosition": binned(positions[counted], apart),
+        "logprobGapByLength": binned(lengths[counted], apart),
+    }
+
+
+FIRST_BIN = 64
+"""The first bin ends here, and each other one at twice where it begins."""
+
+
+def binned(at: torch.Tensor, values: torch.Tensor) -> list[dict]:
+    """Means by bins, of those that have a token."""
+    bins = torch.where(at < FIRST_BIN, 0, 1 + (at.clamp(min=FIRST_BIN) // FIRST_BIN).log2().floor().long())
+    return [
+        {
+            "from": 0 if number == 0 else FIRST_BIN * 2 ** (number - 1),
+            "tokens": int((bins == number).sum()),
+            "mean": float(values[bins == number].mean()),
+        }
+        for number in bins.unique().tolist()
+    ]
 
 
 class CriticUpdates:

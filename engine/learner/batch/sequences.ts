@@ -32,3 +32,16 @@ export function maskOf(
   }
   return own;
 }
+
+/** From the first token of a sequence that counts to behind the last one, by index in the batch; empty where none does. */
+export function sampledSpan(
+  { offsets, mask }: Pick<TrainBatch, 'offsets' | 'mask'>,
+  sequence: number,
+): { first: number; end: number } {
+  const own = mask.subarray(offsets[sequence], offsets[sequence + 1]);
+  const first = own.indexOf(1);
+  const start = offsets[sequence]!;
+  return first < 0
+    ? { first: start, end: start }
+    : { first: start + first, end: start + own.lastIndexOf(1) + 1 };
+}

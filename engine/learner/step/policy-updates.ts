@@ -19,6 +19,7 @@ import { createMicroBatches, dispose } from '../batch/micro-batches.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
 import { descend } from '../optimizer/descend.ts';
 import { logprobProgram, trainingProgram } from '../programs/policy-programs.ts';
+import { logprobGap, refuseGap } from './logprob-gap.ts';
 import { refuseNonFinite } from './refuse-non-finite.ts';
 import { packing } from '../batch/row-packing.ts';
 import type { Runner } from '../tensorflow/runner.ts';
@@ -118,7 +119,7 @@ export function policyUpdates(
   const gapNow = () => {
     const values = perToken.old ? computed : updates[0]!.own;
     const own = values.filter((sequence) => loss.ofSamples && batch.sequences.late?.[sequence] !== 1);
-    return logprobGap(batch.streams.samplerLogprobs, maskOf(batch, own), parentLogprobs!);
+    return logprobGap(batch, own, parentLogprobs!);
   };
   return {
     passes: passes * all.length + passesOfUpdate * updates.reduce((sum, { rows }) => sum + rows.length, 0),
@@ -218,29 +219,3 @@ const nothingCut = ({ tokens }: TrainBatch): SamplingMask => ({
   ids: new Int32Array(0),
   offsets: new Int32Array(tokens.length + 1),
 });
-
-/** Before anything is updated: what was sampled by other weights than these would be learnt as if it were theirs. */
-function refuseGap(mean: number | null, most: number | undefined): void {
-  if (mean === null || most === undefined || mean <= most) return;
-  throw new GradusError(
-    'learner',
-    'logprob-gap',
-    `the log-probs of what was sampled are ${mean.toPrecision(3)} nats a token from the learner's, with a bound of ${most}: nothing was trained on it`,
-  );
-}
-
-/** How far the learner's log-probs are from those that the sampler gave, over the tokens of `mask`; null without any. */
-function logprobGap(samplerLogprobs: Float32Array | undefined, mask: Float32Array, logprobs: Float32Array) {
-  let max = 0;
-  let sum = 0;
-  let count = 0;
-  mask.forEach((masked, i) => {
-    if (masked !== 1 || !samplerLogprobs) return;
-    const gap = Math.abs(logprobs[i]! - samplerLogprobs[i]!);
-    max = Math.max(max, gap);
-    sum += gap;
-    count++;
-  });
-  if (count === 0) return { logprobGapMax: null, logprobGapMean: null };
-  return { logprobGapMax: max, logprobGapMean: sum / count };
-}

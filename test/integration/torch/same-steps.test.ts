@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createTraining } from '../../../activities/training/learner.ts';
-import type { TrainResult } from '../../../core/requests.ts';
+import type { GapBin, TrainResult } from '../../../core/requests.ts';
 import type { Learner } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { loadCheckpoint } from '../../../store/training/checkpoints.ts';
@@ -19,6 +19,13 @@ function expectNear(got: number | null | undefined, wanted: number | null | unde
   expect(Math.abs(got! - wanted), `${what}: ${got} for ${wanted}`).toBeLessThan(
     1e-5 * Math.max(1, Math.abs(wanted)),
   );
+}
+
+function expectBins(got: GapBin[] | undefined, wanted: GapBin[] | undefined): void {
+  const cut = (bins: GapBin[] | undefined) => bins?.map(({ from, tokens }) => ({ from, tokens }));
+  expect(cut(got)).toEqual(cut(wanted));
+  for (const [i, { mean, from }] of (wanted ?? []).entries())
+    expectNear(got![i]!.mean, mean, `gap from ${from} on`);
 }
 
 await withTorch((python) => {
@@ -45,8 +52,17 @@ await withTorch((python) => {
       );
       for (const [step, { metrics, checkpoint }] of got.entries()) {
         const expected = wanted[step]!;
-        const { critic, preference, seconds: _, ...figures } = metrics;
+        const {
+          critic,
+          preference,
+          seconds: _,
+          logprobGapByPosition,
+          logprobGapByLength,
+          ...figures
+        } = metrics;
         const { critic: itsCritic, preference: itsPreference, ...others } = expected.metrics;
+        expectBins(logprobGapByPosition, others.logprobGapByPosition);
+        expectBins(logprobGapByLength, others.logprobGapByLength);
         for (const [name, value] of Object.entries(figures))
           expectNear(value, others[name as keyof typeof figures], `${name} of step ${step + 1}`);
         for (const name of Object.keys(itsCritic ?? {}) as (keyof NonNullable<typeof critic>)[])

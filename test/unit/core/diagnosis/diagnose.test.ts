@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { alarmText } from '../../../../core/diagnosis/alarm.ts';
 import { diagnose, rolledBack, undiagnosed } from '../../../../core/diagnosis/diagnose.ts';
 import { now } from '../../../../core/diagnosis/series.ts';
+import type { GapBin } from '../../../../core/requests.ts';
 import { SIGNALS, signalsOf } from '../../../../core/diagnosis/signals.ts';
 import type { Signals } from '../../../../core/diagnosis/signals.ts';
 import type { DiagnosisSetting } from '../../../../core/diagnosis/diagnosis.ts';
@@ -248,6 +249,28 @@ test('a stage that began with an earlier version, which knew fewer signals, goes
   expect(alarms).toEqual(['tool-errors']);
 });
 
+describe('a gap at some positions alone', () => {
+  const learnt = (...bins: GapBin[]) => {
+    const facts = factsOf(1, { gradientNorm: 1, gap: 0.01 });
+    facts.learner!.logprobGapByPosition = bins;
+    return facts;
+  };
+  const alarmsOfThree = (...bins: GapBin[]) =>
+    alarmsOf([1, 2, 3].map((step) => ({ ...learnt(...bins), step, stageStep: step })));
+  const near = { from: 0, tokens: 1000, mean: 1e-6 };
+
+  test('is named, though the mean of all is small', () => {
+    const [alarm, ...others] = alarmsOfThree(near, { from: 1024, tokens: 64, mean: 0.4 });
+    expect(others).toEqual([]);
+    expect(alarm).toMatchObject({ name: 'missing-mask', evidence: [{ now: 0.4, limit: 0.1 }] });
+    expect(alarm!.evidence[0]!.what).toContain('at the positions or lengths where it is widest');
+  });
+
+  test('of a few tokens is none', () => {
+    expect(alarmsOfThree(near, { from: 1024, tokens: 63, mean: 0.4 })).toEqual([]);
+  });
+});
+
 describe('whatever a step lacks', () => {
   const lacking = fc.record(
     Object.fromEntries(
@@ -311,6 +334,7 @@ describe('whatever a step lacks', () => {
       kl: 0.5,
       clipped: 0.25,
       gap: 0.125,
+      widestGap: 0.25,
       learnt: 1,
       length: 32,
       truncated: 0.25,

@@ -88,6 +88,12 @@ export function factsOf(
             clipFraction: signals.clipped ?? null,
             logprobGapMax: signals.gap ?? null,
             logprobGapMean: signals.gap ?? null,
+            ...(typeof signals.widestGap === 'number' && {
+              logprobGapByPosition: [
+                { from: 0, tokens, mean: 0 },
+                { from: 64, tokens, mean: signals.widestGap },
+              ],
+            }),
             updates: 1,
             tokens,
           }
@@ -203,6 +209,7 @@ export function stageOf(
       kl: c.kl * progress * draws.around(0.5),
       clipped: clip(0.003 * draws.around(1)),
       gap: c.gap * draws.around(0.5),
+      widestGap: 2 * c.gap,
       learnt: draws.between(0.95, 1),
       length: c.length * (1 + c.grows * progress) * draws.around(0.06),
       truncated: clip(c.truncated * draws.around(0.4)),

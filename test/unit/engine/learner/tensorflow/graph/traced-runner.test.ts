@@ -46,8 +46,12 @@ for (const [what, plan, updates, config] of cases) {
     }
     // Adam divides by √v, which turns a rounding error of a tiny gradient into a part of the rate.
     expect(largestDifference(a.state.weights, b.state.weights)).toBeLessThan(1e-3);
-    for (const [name, value] of Object.entries(a.metrics)) {
-      if (name !== 'seconds') expect(b.metrics[name as keyof typeof b.metrics], name).toBeCloseTo(value, 5);
+    const { seconds: _, logprobGapByPosition: bins, logprobGapByLength: __, ...figures } = a.metrics;
+    for (const [name, value] of Object.entries(figures))
+      expect(b.metrics[name as keyof typeof figures], name).toBeCloseTo(value as number, 5);
+    for (const [i, { mean, ...bin }] of (bins ?? []).entries()) {
+      expect(b.metrics.logprobGapByPosition![i]).toMatchObject(bin);
+      expect(b.metrics.logprobGapByPosition![i]!.mean).toBeCloseTo(mean, 5);
     }
   });
 }

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { logprobGap } from '../../../../engine/learner/step/logprob-gap.ts';
+
+/** Sequences that begin with a prompt of two tokens; of the others every third was inserted by a tool. */
+function batchOf(...lengths: readonly number[]) {
+  const offsets = [0];
+  const mask: number[] = [];
+  for (const length of lengths) {
+    mask.push(0, 0, ...Array.from({ length }, (_, i) => (i % 3 === 2 ? 0 : 1)));
+    offsets.push(mask.length);
+  }
+  const streams = { samplerLogprobs: new Float32Array(mask.length).fill(-1) };
+  return { offsets: Int32Array.from(offsets), mask: Float32Array.from(mask), streams };
+}
+
+test('the gap is told by position and by length, over the tokens that count', () => {
+  const batch = batchOf(64, 200, 3);
+  // The engines are apart by 0.25 nats from position 128 on, and by 100 where nothing counts.
+  const logprobs = batch.streams.samplerLogprobs.map((value, i) => {
+    const second = i - batch.offsets[1]! - 2;
+    const late = second >= 128 && i < batch.offsets[2]!;
+    return batch.mask[i] === 0 ? 99 : late ? value + 0.25 : value;
+  });
+  const found = logprobGap(batch, [0, 1, 2], logprobs);
+  // Of 72 positions from 128 to 199, those that are 2 more than a multiple of 3 do not count: 128, 131, … 197.
+  expect(found).toEqual({
+    logprobGapMax: 0.25,
+    logprobGapMean: (48 * 0.25) / 179,
+    logprobGapByPosition: [
+      { from: 0, tokens: 43 + 43 + 2, mean: 0 },
+      { from: 64, tokens: 43, mean: 0 },
+      { from: 128, tokens: 48, mean: 0.25 },
+    ],
+    // The last token of each sequence that counts ends it: 64, 200 and 2 positions.
+    logprobGapByLength: [
+      { from: 0, tokens: 2, mean: 0 },
+      { from: 64, tokens: 43, mean: 0 },
+      { from: 128, tokens: 134, mean: (48 * 0.25) / 134 },
+    ],
+  });
+  // What was left out is in none of the figures.
+  expect(logprobGap(batch, [0, 2], logprobs)).toMatchObject({ logprobGapMax: 0, logprobGapMean: 0 });
+});
+
+test('without anything sampled, or without what the sampler gave it, nothing is known', () => {
+  const batch = batchOf(3);
+  const nothing = { logprobGapMax: null, logprobGapMean: null };
+  expect(logprobGap(batch, [], new Float32Array(5))).toEqual(nothing);
+  expect(logprobGap({ ...batch, streams: {} }, [0], new Float32Array(5))).toEqual(nothing);
+  expect(logprobGap({ ...batch, mask: new Float32Array(5) }, [0], new Float32Array(5))).toEqual(nothing);
+});
