@@ -9,7 +9,8 @@ import type { SpecEnvironment, SpecEnvironments } from '../core/schema/check.ts'
 import { parseSpec, readNames, readShape } from '../spec/parse-spec.ts';
 import { hostOptions, readHostSettings } from '../workers/settings.ts';
 import { note } from './printable.ts';
-import { namingPlace, projectEnvironment, projectModules } from './project.ts';
+import { loadExtensions } from '../workers/load-extensions.ts';
+import { namingPlace, projectEnvironment, projectExtensions, projectModules } from './project.ts';
 
 // What a worker would refuse is known without servers, which take a minute, and at the first start ten. Only the store knows
 // models, episodes and checkpoints that a spec names.
@@ -30,6 +31,7 @@ export async function checkSpec(
     const written = readShape(spec);
     for (const hint of hints) note(`the curriculum spec: ${hint}`);
     if (join && (await lockHolder(stackLock(path.resolve(stateDir)))) !== undefined) return;
+    await loadExtensions((await projectExtensions()).files);
     await withEnvironments(async (environments) => {
       parseSpec(spec, workflowId, await withTurnsOfDemonstrations(written, environments));
     });

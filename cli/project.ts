@@ -17,20 +17,32 @@ export interface NamedModules {
  * set, those of `"gradus": {"environments": ["./environment.ts"]}` in the folder's package.json.
  * Throws GradusError('environment', 'module') for what is no such list.
  */
-export async function projectModules(folder = process.cwd()): Promise<NamedModules> {
-  const named = process.env['GRADUS_ENVIRONMENTS'];
-  if (named === undefined) return packageModules(folder);
-  const names = named.split(',').map((name) => name.trim());
-  const files = names.filter((name) => name !== '').map((name) => fileOfModule(name, folder));
-  return { files, where: 'GRADUS_ENVIRONMENTS, which takes precedence over package.json' };
-}
+export const projectModules = (folder = process.cwd()): Promise<NamedModules> =>
+  namedModules('environments', folder);
+
+/** Likewise those of what else a project brings: GRADUS_EXTENSIONS, or `"gradus": {"extensions": [...]}`. */
+export const projectExtensions = (folder = process.cwd()): Promise<NamedModules> =>
+  namedModules('extensions', folder);
 
 /** Those of package.json alone. */
-export async function packageModules(folder = process.cwd()): Promise<NamedModules> {
+export async function packageModules(
+  folder = process.cwd(),
+  field: keyof typeof VARIABLES = 'environments',
+): Promise<NamedModules> {
   const file = path.join(folder, 'package.json');
-  const listed = existsSync(file) ? await listedIn(file) : [];
-  const where = `"gradus": {"environments": …} in ${file}`;
+  const listed = existsSync(file) ? await listedIn(file, field) : [];
+  const where = `"gradus": {"${field}": …} in ${file}`;
   return { files: listed.map((name) => fileOfModule(name, folder)), where };
+}
+
+const VARIABLES = { environments: 'GRADUS_ENVIRONMENTS', extensions: 'GRADUS_EXTENSIONS' } as const;
+
+async function namedModules(field: keyof typeof VARIABLES, folder: string): Promise<NamedModules> {
+  const named = process.env[VARIABLES[field]];
+  if (named === undefined) return packageModules(folder, field);
+  const names = named.split(',').map((name) => name.trim());
+  const files = names.filter((name) => name !== '').map((name) => fileOfModule(name, folder));
+  return { files, where: `${VARIABLES[field]}, which takes precedence over package.json` };
 }
 
 /** What a module cannot be loaded for, with the place where its name is to be mended. */
@@ -43,23 +55,26 @@ export function namingPlace(error: unknown, { files, where }: NamedModules): unk
 
 /** The same as what workers read it from. */
 export async function projectEnvironment(): Promise<Record<string, string>> {
-  const { files } = await projectModules();
-  return files.length === 0 ? {} : { GRADUS_ENVIRONMENTS: files.join(',') };
+  const [environments, extensions] = await Promise.all([projectModules(), projectExtensions()]);
+  return {
+    ...(environments.files.length > 0 && { GRADUS_ENVIRONMENTS: environments.files.join(',') }),
+    ...(extensions.files.length > 0 && { GRADUS_EXTENSIONS: extensions.files.join(',') }),
+  };
 }
 
-async function listedIn(file: string): Promise<string[]> {
-  let manifest: { gradus?: { environments?: unknown } };
+async function listedIn(file: string, field: keyof typeof VARIABLES): Promise<string[]> {
+  let manifest: { gradus?: Partial<Record<keyof typeof VARIABLES, unknown>> };
   try {
     manifest = JSON.parse(await readFile(file, 'utf8')) as typeof manifest;
   } catch (cause) {
     throw new GradusError('environment', 'module', `cannot read ${file}: ${messageOf(cause)}`, { cause });
   }
-  const listed = manifest?.gradus?.environments ?? [];
+  const listed = manifest?.gradus?.[field] ?? [];
   if (Array.isArray(listed) && listed.every((name) => typeof name === 'string')) return listed;
   throw new GradusError(
     'environment',
     'module',
-    `"gradus": {"environments": …} in ${file} is no list of files: write for example ["./environment.ts"]`,
+    `"gradus": {"${field}": …} in ${file} is no list of files: write for example ["./FILE.ts"]`,
   );
 }
 

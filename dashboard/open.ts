@@ -7,6 +7,7 @@ import { ObjectStore } from '../store/objects/object-store.ts';
 import { Presenter } from '../runs/ladder/presenter.ts';
 import { ReplayJobs } from '../runs/replay/jobs.ts';
 import { openConnection } from '../runs/temporal/temporal-connection.ts';
+import { loadExtensions } from '../workers/load-extensions.ts';
 import { inheritedEnvironment } from '../workers/inherited-environment.ts';
 import { hostOptions, settingsToEnv } from '../workers/settings.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
@@ -34,6 +35,7 @@ const STORE_TIMEOUT_MS = 4000;
  */
 export async function openDashboard(settings: WorkerSettings, options: OpenOptions): Promise<Dashboard> {
   keepLittleGarbage();
+  await loadExtensions(settings.extensionModules);
   const { accessKey, secretKey } = settings.store;
   // What a cache of objects would keep is weights, and readers of thousands of small objects would drive them out.
   const { cacheDir: _, ...where } = settings.store;

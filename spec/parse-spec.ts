@@ -1,3 +1,4 @@
+import { refuseUnknownMethod } from '../core/algorithms/index.ts';
 import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
 import type { Refuse, SpecEnvironment, SpecEnvironments } from '../core/schema/check.ts';
 import { withFittingCounts } from './fitting-counts.ts';
@@ -29,7 +30,9 @@ const WHAT = 'the curriculum spec';
  */
 export function parseSpec(written: unknown, run: string, environments: SpecEnvironments): ParsedSpec {
   const own = readNames(written).written;
-  const spec = withServedDefaults(own, withFittingCounts(own, readShape(own), environments));
+  const shape = readShape(own);
+  refuseUnknownMethods(shape);
+  const spec = withServedDefaults(own, withFittingCounts(own, shape, environments));
   const problems: SpecProblem[] = [];
   check(spec, environments, (path, message) => {
     problems.push({ path, message: message + noteOfDefault(path, own, spec) });
@@ -47,6 +50,19 @@ export function readShape(written: unknown): WrittenSpec {
 /** A spec with Gradus's names of fields, and a hint for each that another trainer calls otherwise. Throws as `parseSpec`. */
 export const readNames = (written: unknown): { written: unknown; hints: string[] } =>
   withOwnNames(curriculumSchema, written, WHAT);
+
+/** Of a method that is not known here nothing else can be said. */
+function refuseUnknownMethods({ stages }: WrittenSpec): void {
+  const problems = stages.flatMap((stage, s): SpecProblem[] =>
+    stage.kind !== 'rl'
+      ? []
+      : refuseUnknownMethod(stage.algorithm).map(({ field, message }) => ({
+          path: ['stages', s, 'algorithm', ...field.split('.')],
+          message,
+        })),
+  );
+  if (problems.length > 0) throw refusalOfSpec(WHAT, problems);
+}
 
 /** Says what to write in place of the warm start that specs had beside their stages. */
 function refuseWarmStart(written: unknown): void {

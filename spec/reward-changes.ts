@@ -36,6 +36,7 @@ const CONSTANTS: Record<RewardRule['kind'], Record<string, readonly string[] | n
   confidence: {},
   agreement: {},
   diversity: {},
+  own: {},
 };
 
 /** Everything that may be changed of a reward, as it is. */

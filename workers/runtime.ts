@@ -8,6 +8,7 @@ import { QUEUES } from '../core/names.ts';
 import type { Role } from '../core/names.ts';
 import { EnvironmentHost } from '../environments/host/environment-host.ts';
 import type { HostedEnvironment } from '../environments/host/hosted-environment.ts';
+import { loadExtensions } from './load-extensions.ts';
 import { failureInterceptor } from './failures.ts';
 import { LoopWatch } from './loop-watch.ts';
 import { PayloadLimit } from './payload-limit.ts';
@@ -28,9 +29,11 @@ export interface WorkerRuntime {
 
 /**
  * `hosted`: with the environments, whose code runs in processes beside this one.
- * Throws GradusError('infra', 'temporal-unreachable'), or what `ObjectStore.connect` and `EnvironmentHost.open` throw.
+ * Throws GradusError('infra', 'temporal-unreachable'), or what `loadExtensions`, `ObjectStore.connect`
+ * and `EnvironmentHost.open` throw.
  */
 export async function openRuntime(settings: WorkerSettings, { hosted = true } = {}): Promise<WorkerRuntime> {
+  await loadExtensions(settings.extensionModules);
   const host = hosted ? await EnvironmentHost.open(hostOptions(settings)) : undefined;
   let store: ObjectStore;
   try {

@@ -49,6 +49,7 @@ const schema = z.object({
   GRADUS_S3_BUCKET: z.string().min(3).default('gradus'),
   GRADUS_BLOB_CACHE: z.string().optional(),
   GRADUS_ENVIRONMENTS: z.string().default(''),
+  GRADUS_EXTENSIONS: z.string().default(''),
   GRADUS_DECODER_THREADS: z.coerce.number().int().min(1).default(Math.min(availableParallelism(), 8)),
   GRADUS_TIER_CONCURRENCY: perTier(z.int().min(1), 4),
   GRADUS_TIER_RATE: perTier(z.number().positive(), undefined),
@@ -72,6 +73,8 @@ export interface WorkerSettings {
   };
   /** Modules that export environments, beside the built-in ones. */
   environmentModules: string[];
+  /** Modules that bring methods and rules of the reward. */
+  extensionModules: string[];
   /** Names of environment variables that environments may read. */
   hostVariables: string[];
   /** Memory that one process of environments may take, MB. */
@@ -128,6 +131,7 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env): WorkerSettin
       ...(values.GRADUS_BLOB_CACHE === undefined ? {} : { cacheDir: values.GRADUS_BLOB_CACHE }),
     },
     ...readHostSettings(env),
+    extensionModules: listOf(values.GRADUS_EXTENSIONS),
     decoderThreads: values.GRADUS_DECODER_THREADS,
     tierConcurrency: values.GRADUS_TIER_CONCURRENCY,
     tierRate: values.GRADUS_TIER_RATE,
@@ -160,6 +164,7 @@ export function settingsToEnv(settings: WorkerSettings): Record<string, string> 
     GRADUS_S3_SECRET_KEY: store.secretKey,
     GRADUS_S3_BUCKET: store.bucket,
     GRADUS_ENVIRONMENTS: settings.environmentModules.join(','),
+    GRADUS_EXTENSIONS: settings.extensionModules.join(','),
     GRADUS_HOST_ENV: settings.hostVariables.join(','),
     GRADUS_HOST_MEMORY: String(settings.hostMemory),
     GRADUS_DECODER_THREADS: String(settings.decoderThreads),

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { dashboardToken, openDashboard } from '../../dashboard/open.ts';
 import { settingsOf, temporalUiOf, withConnectionFlags } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { projectModules } from '../project.ts';
+import { projectExtensions, projectModules } from '../project.ts';
 import { parsePort } from '../stack-flags.ts';
 import { note, print } from '../printable.ts';
 import { untilInterrupted } from '../until-interrupted.ts';
@@ -35,6 +35,7 @@ export function dashboardCommand(): Command {
       const settings = {
         ...(await settingsOf(options)),
         environmentModules: (await projectModules()).files,
+        extensionModules: (await projectExtensions()).files,
       };
       const opened = await openDashboard(settings, {
         temporalUi: await temporalUiOf(options),

@@ -13,7 +13,9 @@ import type { ReweighedStep } from '../../runs/reweigh/reweigh.ts';
 import { readSetting } from '../../spec/reward-changes.ts';
 import { withConnectionFlags, withStoreOf } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
+import { loadExtensions } from '../../workers/load-extensions.ts';
 import { print } from '../printable.ts';
+import { projectExtensions } from '../project.ts';
 import { printJson } from '../json/print-json.ts';
 import { textTable } from '../../runs/text-table.ts';
 
@@ -37,6 +39,7 @@ export function reweighCommand(): Command {
     .option('--json', 'everything, as one JSON object')
     .action((place: string, { set = [], json, ...options }: ReweighOptions) =>
       withStoreOf(options, async (store) => {
+        await loadExtensions((await projectExtensions()).files);
         const done = await reweighStep(store, parseStepPlace(place), new Map(set.map(readSetting)));
         if (json === true) {
           printJson('reweigh', done);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { refuseExtension } from '../extensions/registry.ts';
 import type { SamplingSpec } from '../schema/sampling.ts';
 import { agentq } from './agentq.ts';
 import { cispo } from './cispo.ts';
@@ -13,6 +14,8 @@ import type { TaskGroup } from './task-group.ts';
 import type { SampleAdvantages } from './advantage.ts';
 import type { Method, MethodContext, Plan } from './method.ts';
 import { opd } from './opd.ts';
+import { ownAlgorithmSchema, ownMethod } from './own.ts';
+import type { OwnAlgorithm } from './own.ts';
 import { ppo } from './ppo.ts';
 import { process } from './process.ts';
 import { reinforcePlusPlus } from './reinforce-plus-plus.ts';
@@ -49,8 +52,8 @@ export const METHOD_KINDS = Object.keys(METHODS) as (keyof typeof METHODS)[];
 
 type Schema = (typeof METHODS)[keyof typeof METHODS]['schema'];
 
-/** What a spec says of its method: the section of one of these, by its `kind`. */
-export type AlgorithmSpec = z.output<Schema>;
+/** What a spec says of its method: the section of one of these, or of one that a project brings, by its `kind`. */
+export type AlgorithmSpec = z.output<Schema> | OwnAlgorithm;
 
 const OFF_POLICY = METHOD_KINDS.filter((kind) => METHODS[kind].offPolicy);
 
@@ -58,16 +61,24 @@ const OFF_POLICY = METHOD_KINDS.filter((kind) => METHODS[kind].offPolicy);
 const OFF_POLICY_WEIGHTED = OFF_POLICY.filter((kind) => 'importanceCap' in METHODS[kind].schema.shape);
 
 /** `stages[].algorithm`: GRPO where no `kind` is given. */
-export const algorithmSchema = z.discriminatedUnion(
-  'kind',
-  Object.values(METHODS).map(({ schema }) => schema) as [Schema, ...Schema[]],
-);
+export const algorithmSchema = z.discriminatedUnion('kind', [
+  ...Object.values(METHODS).map(({ schema }) => schema),
+  ownAlgorithmSchema,
+] as [Schema, ...Schema[], typeof ownAlgorithmSchema]);
 
 /** Those that read what single turns are paid. */
 export const READ_TURNS = METHOD_KINDS.filter((kind) => METHODS[kind].readsTurns);
 
-/** Each method is asked about its own section only. */
-const methodOf = ({ kind }: AlgorithmSpec) => METHODS[kind] as unknown as Method<z.ZodObject, AlgorithmSpec>;
+/** Each method is asked about its own section only. Throws as `ownMethod`. */
+const methodOf = (spec: AlgorithmSpec) =>
+  (spec.kind === 'own' ? ownMethod(spec) : METHODS[spec.kind]) as unknown as Method<
+    z.ZodObject,
+    AlgorithmSpec
+  >;
+
+/** What must be said of a section before anything else is asked about it: a project's method may not be known here. */
+export const refuseUnknownMethod = (spec: AlgorithmSpec): { field: string; message: string }[] =>
+  spec.kind === 'own' ? refuseExtension('method', spec) : [];
 
 export const readsTurns = (spec: AlgorithmSpec): boolean => methodOf(spec).readsTurns;
 

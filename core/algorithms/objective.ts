@@ -1,6 +1,8 @@
 // What a learner step minimizes: the name of a loss and its constants. The equations stand in engine/learner/losses/, one
 // file each.
 
+import type { Json } from '../json/json.ts';
+
 /** What log-probs are of: the softmax of the logits over their temperature, among `topK` tokens at most, 0: among all. */
 export interface OfSamples {
   temperature: number;
@@ -104,6 +106,16 @@ export interface DistillObjective extends MeanOf {
   teacherWeights: number[];
 }
 
+/**
+ * A loss that a project brings to the learner in PyTorch (docs/extend.md), by name, with whatever else it reads. The
+ * learner of TypeScript has none.
+ */
+interface OwnObjective extends OfSamples {
+  kind: 'own';
+  name: string;
+  options: Record<string, Json>;
+}
+
 export type Objective =
   | SupervisedObjective
   | ClippedObjective
@@ -112,4 +124,5 @@ export type Objective =
   | ReinforceObjective
   | DpoObjective
   | KtoObjective
-  | DistillObjective;
+  | DistillObjective
+  | OwnObjective;

@@ -1,23 +1,35 @@
-import type { AgreementRule, DiversityRule, RewardRule, WrittenRule } from '../schema/reward-rules.ts';
+import type {
+  AgreementRule,
+  DiversityRule,
+  OwnRule,
+  RewardRule,
+  WrittenRule,
+} from '../schema/reward-rules.ts';
 import type { VerdictOfVerifier } from '../episode/reward.ts';
 import { agreementScores } from './agreement.ts';
 import { confidenceScore } from './confidence.ts';
 import { diversityScores } from './diversity.ts';
 import { lengthScore } from './length.ts';
+import { ownRuleScores } from './own.ts';
 import { processScore } from './process.ts';
 import type { JudgedSample, RuleVerdict } from './rule.ts';
 
 /** What a rule is called among the components of a reward. */
-export const ruleName = (rule: WrittenRule): string =>
-  rule.kind === 'process' ? `rule:process:${rule.verifier}` : `rule:${rule.kind}`;
+export function ruleName(rule: WrittenRule): string {
+  if (rule.kind === 'process') return `rule:process:${rule.verifier}`;
+  return rule.kind === 'own' ? `rule:own:${rule.name}` : `rule:${rule.kind}`;
+}
 
-/** A length is taken off by; the other rules pay. */
-export const roleOfRule = ({ kind }: RewardRule): 'bonus' | 'penalty' =>
-  kind === 'linear-length' || kind === 'sigmoid-length' || kind === 'overlong' ? 'penalty' : 'bonus';
+/** A length is taken off by; the other rules of Gradus pay. */
+export function roleOfRule(rule: RewardRule): 'bonus' | 'penalty' {
+  if (rule.kind === 'own') return rule.role;
+  const { kind } = rule;
+  return kind === 'linear-length' || kind === 'sigmoid-length' || kind === 'overlong' ? 'penalty' : 'bonus';
+}
 
-/** Rules that read what the other samples of the task did, too. */
+/** Rules that read what the other samples of the task did, too, or may. */
 export const isOfGroup = ({ kind }: Pick<RewardRule, 'kind'>): boolean =>
-  kind === 'agreement' || kind === 'diversity';
+  kind === 'agreement' || kind === 'diversity' || kind === 'own';
 
 /** Rules that can stand in for an outcome that nobody knows. */
 export const needsNoLabel = ({ kind }: RewardRule): boolean => kind === 'agreement' || kind === 'confidence';
@@ -47,13 +59,15 @@ function scoresOf(rule: RewardRule, samples: readonly JudgedSample[]): RuleVerdi
       return agreementScores(rule, samples);
     case 'diversity':
       return diversityScores(rule, samples);
+    case 'own':
+      return ownRuleScores(rule, samples);
     default:
       return samples.map((sample) => ownScore(rule, sample));
   }
 }
 
 function ownScore(
-  rule: Exclude<RewardRule, AgreementRule | DiversityRule>,
+  rule: Exclude<RewardRule, AgreementRule | DiversityRule | OwnRule>,
   sample: JudgedSample,
 ): RuleVerdict {
   switch (rule.kind) {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { count, givenName, positive } from '../fields.ts';
 import { MOST_COMPARED } from '../reward/diversity.ts';
+import { refuseExtension } from '../extensions/registry.ts';
 import { ruleName } from '../reward/rules.ts';
 import type { Refuse } from './check.ts';
 import { didYouMean } from '../did-you-mean.ts';
@@ -99,6 +100,20 @@ const process = z
   })
   .describe('Pays for the steps that a verifier has scored.');
 
+const own = z
+  .strictObject({
+    kind: z.literal('own').describe('A rule that a module of the project brings (docs/extend.md).'),
+    name: givenName.describe('As its module calls it.'),
+    role: z
+      .enum(['bonus', 'penalty'])
+      .default('bonus')
+      .describe('bonus: adds weight × its score. penalty: takes off weight × (1 − its score).'),
+    options: z.record(z.string(), z.json()).default({}).describe('What the rule itself reads.'),
+    weight,
+    gatedBy,
+  })
+  .describe('Pays, or takes off, by a rule of the project.');
+
 export const rewardRuleSchema = z.discriminatedUnion('kind', [
   linearLength,
   sigmoidLength,
@@ -107,6 +122,7 @@ export const rewardRuleSchema = z.discriminatedUnion('kind', [
   confidence,
   diversity,
   process,
+  own,
 ]);
 
 export type WrittenRule = z.output<typeof rewardRuleSchema>;
@@ -117,10 +133,11 @@ export type AgreementRule = z.output<typeof agreement>;
 type ConfidenceRule = z.output<typeof confidence>;
 export type DiversityRule = z.output<typeof diversity> & { gatedBy: string | null };
 export type ProcessRule = z.output<typeof process>;
+export type OwnRule = z.output<typeof own>;
 
 /** A rule, with what a person has left out filled in. */
 export type RewardRule =
-  LinearLength | SigmoidLength | Overlong | AgreementRule | ConfidenceRule | DiversityRule | ProcessRule;
+  LinearLength | SigmoidLength | Overlong | AgreementRule | ConfidenceRule | DiversityRule | ProcessRule | OwnRule;
 
 /** What the rest of the spec says that rules must go with. */
 export interface RulesContext {
@@ -192,6 +209,9 @@ export function checkRules(
             `compares at most ${MOST_COMPARED} samples of a task with each other: choose count`,
           );
         }
+        break;
+      case 'own':
+        for (const { field, message } of refuseExtension('reward-rule', rule)) refuse([...path, ...field.split('.')], message);
         break;
       default:
     }

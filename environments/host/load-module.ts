@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { IN_CHECKOUT } from '../../core/installation.ts';
@@ -8,7 +6,7 @@ import { TIERS } from '../../core/episode/outcome.ts';
 import type { Environment, JsonSchema } from '../contract/environment.ts';
 import { assertSchema } from './arguments.ts';
 import { LimitReached } from './bounded-check.ts';
-import { fileOfModule } from './ready.ts';
+import { importDefault } from './import-default.ts';
 
 // A module of environments, as its author wrote it: imported, and checked against the contract.
 
@@ -169,7 +167,11 @@ export interface Loaded {
  * working directory. Throws GradusError('environment', 'module' | 'shape' | 'duplicate').
  */
 export async function loadModule(path: string): Promise<Loaded[]> {
-  const exported = await importDefault(path);
+  const exported = await importDefault(path, {
+    boundary: 'environment',
+    what: 'an environment',
+    contract: CONTRACT,
+  });
   const all = Array.isArray(exported) ? (exported as unknown[]) : [exported];
   const loaded = all.map((one) => ({ environment: checked(one, path), file: path }));
   byName(loaded.map(({ environment, file }) => ({ name: environment.name, file })));
@@ -191,32 +193,6 @@ export function byName<T extends { name: string; file: string }>(all: Iterable<T
     found.set(one.name, one);
   }
   return found;
-}
-
-async function importDefault(path: string): Promise<unknown> {
-  let module: { default?: unknown };
-  try {
-    module = (await import(pathToFileURL(fileOfModule(path)).href)) as { default?: unknown };
-  } catch (cause) {
-    const why = existsSync(fileOfModule(path)) ? messageOf(cause) : 'there is no such file';
-    throw new GradusError(
-      'environment',
-      'module',
-      `Cannot load the environment module ${path}: ${why}. Give the path of a module that can be imported.`,
-      { cause },
-    );
-  }
-  if (module.default === undefined) {
-    throw new GradusError(
-      'environment',
-      'shape',
-      `${path} has no default export; export default an environment (${CONTRACT}).`,
-    );
-  }
-  // TypeScript of a folder that is CommonJS: its exports are what is exported.
-  const { default: exported } = module;
-  const isCommonJs = typeof exported === 'object' && exported !== null && '__esModule' in exported;
-  return isCommonJs && 'default' in exported ? exported.default : exported;
 }
 
 const CONTRACT = IN_CHECKOUT

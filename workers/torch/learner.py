@@ -16,6 +16,7 @@ from check import check_batch, check_finite, check_sequences, check_settings, ch
 from checkpoint import Checkpoint, Trained, adapted_modules, adapter_name
 from fault import Fault
 from losses import LOSSES, Loss, loss_of
+from losses.own import OWN
 from network import adapter_parameters, add_adapter, attention, causal_model, critic_model, ids_without_token, parsed
 from objects import ObjectStore
 from random_numbers import random_key, uniform
@@ -68,7 +69,7 @@ class Learner:
         return {
             "format": "gradus.learner/1",
             "backend": self.backend,
-            "losses": list(LOSSES),
+            "losses": [*LOSSES, *(f"own:{name}" for name in OWN)],
             "critic": True,
             "precisions": ["float32", "bfloat16"],
             "lora": True,

@@ -19,6 +19,7 @@ import torch
 
 from fault import Fault
 from learner import Learner
+from losses.own import load_own
 from objects import ObjectStore
 from ranks import Ranks
 
@@ -75,6 +76,7 @@ def main() -> None:
     parser.add_argument("--stdin", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(threads())
+    load_own()
     if "WORLD_SIZE" in os.environ:
         end_with_parent()
     ranks = Ranks.join()

@@ -1,3 +1,4 @@
+import { GradusError } from '../../../core/errors.ts';
 import type { Objective } from '../../../core/algorithms/objective.ts';
 import { cispoLoss } from './cispo.ts';
 import { clipped } from './clipped.ts';
@@ -18,7 +19,15 @@ const LOSSES: { [Kind in Objective['kind']]: (objective: Extract<Objective, { ki
   dpo: dpoLoss,
   kto: ktoLoss,
   distill: distillationLoss,
+  own: ({ name }) => {
+    throw new GradusError(
+      'learner',
+      'settings',
+      `the learner of TypeScript has no loss "${name}": losses of a project are computed by the one in PyTorch (docs/extend.md)`,
+    );
+  },
 };
 
+/** Throws GradusError('learner', 'settings') for a loss of a project. */
 export const lossOf = (objective: Objective): Loss =>
   (LOSSES[objective.kind] as (objective: Objective) => Loss)(objective);

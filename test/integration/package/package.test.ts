@@ -112,6 +112,36 @@ test("the README's environment takes the place of the template, and is checked w
   await ran(process.execPath, [tsc, '--noEmit', '-p', '.']);
 });
 
+test('a method and a rule of the reward of the project are files that its package.json names', async () => {
+  const extensions = ['own-method.ts', 'own-rule.ts'];
+  for (const name of extensions) {
+    const source = await readFile(path.join(ROOT, 'examples', name), 'utf8');
+    await writeFile(path.join(project, name), source.replace("'../extend.ts'", "'gradus/extend'"));
+  }
+  const file = path.join(project, 'package.json');
+  const manifest = JSON.parse(await readFile(file, 'utf8')) as { gradus: object };
+  const gradus = { ...manifest.gradus, extensions: extensions.map((name) => `./${name}`) };
+  await writeFile(file, JSON.stringify({ ...manifest, gradus }));
+  const tsc = path.join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+  await ran(process.execPath, [tsc, '--noEmit', '-p', '.']);
+  const spec = path.join(project, 'spec.json');
+  const written = JSON.parse(await readFile(spec, 'utf8')) as { stages: object[]; reward: object };
+  const [warmStart, stage] = written.stages;
+  const withMethod = (name: string) => ({
+    ...written,
+    reward: {
+      ...written.reward,
+      rules: [{ kind: 'own', name: 'few-turns', weight: 0.1, role: 'penalty', options: { best: 2 } }],
+    },
+    stages: [warmStart, { ...stage, algorithm: { kind: 'own', name, options: { minibatch: 8 } } }],
+  });
+  await writeFile(spec, JSON.stringify(withMethod('median')));
+  const refused = await ran('npx', ['gradus', 'train', 'spec.json'], project, 1);
+  expect(refused).toContain('no method called "median" is known here');
+  expect(refused).toContain('Nothing was started.');
+  await writeFile(spec, JSON.stringify(withMethod('median-baseline')));
+});
+
 test("the README's environment is trained from the package alone, to the table of before and after", async () => {
   const file = path.join(project, 'spec.json');
   const spec = JSON.parse(await readFile(file, 'utf8')) as { stages: object[]; evaluation: object };

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createTraining } from '../../../activities/training/learner.ts';
 import { GradusError } from '../../../core/errors.ts';
@@ -13,6 +14,7 @@ import { loadCheckpoint } from '../../../store/training/checkpoints.ts';
 import { scoresCodec } from '../../../store/training/scores.ts';
 import { LEARNER_CASES } from '../../support/engine/learner-cases.ts';
 import { apart, caseOf, sizeOf } from '../../support/learner-steps.ts';
+import { ROOT } from '../../support/markdown.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { TorchLines, withTorch } from '../../support/torch-learner.ts';
 
@@ -75,7 +77,8 @@ await withTorch((python) => {
   let learner: Learner;
   let torch: TorchLines;
   beforeAll(async () => {
-    torch = new TorchLines(python, server.environment());
+    const losses = path.join(ROOT, 'examples/own_loss.py');
+    torch = new TorchLines(python, { ...server.environment(), GRADUS_TORCH_LOSSES: losses });
     learner = await createLocalLearner({ backend: 'cpu' });
   });
   afterAll(async () => {
@@ -142,6 +145,36 @@ await withTorch((python) => {
     expect(said).toMatchObject({ failure: { type: 'gradus.learner.logprob-gap', retryable: false } });
     const within = await torch.result<TrainResult>('trainStep', bounded(metrics.logprobGapMean! * 1.01, 3));
     expect(within.metrics.loss).toBeCloseTo(metrics.loss!, 6);
+  });
+
+  test('a loss of a project is computed: once as strong it is that of REINFORCE, and twice as strong its double', async () => {
+    const { first, request } = await caseOf(store, 'own-loss', caseNamed('reinforce'));
+    const step = (stageStep: number, objective: object) =>
+      torch.ask<TrainResult>('trainStep', { ...request(1, first), stageStep, objective });
+    const from = { temperature: 0.9, topK: 0 };
+    const own = (strength: number) => ({
+      ...from,
+      kind: 'own',
+      name: 'scaled-reinforce',
+      options: { strength, maxCompletionTokens: 40 },
+    });
+    const said = await Promise.all([step(1, request(1, first).objective!), step(2, own(1)), step(3, own(2))]);
+    const [plain, once, twice] = said.map((answer) => ('result' in answer ? answer.result.metrics : answer));
+    expect(once).toMatchObject({ loss: expect.any(Number) as number });
+    expect(once).toEqual({ ...plain, seconds: (once as { seconds: number }).seconds });
+    const [a, b] = [once, twice] as { loss: number; gradientNorm: number }[];
+    expect(b!.loss).toBeCloseTo(2 * a!.loss, 5);
+    expect(b!.gradientNorm).toBeCloseTo(2 * a!.gradientNorm, 5);
+
+    expect(await step(4, { ...own(1), name: 'other' })).toMatchObject({
+      failure: {
+        type: 'gradus.learner.settings',
+        message: expect.stringContaining("no loss 'other', it has scaled-reinforce") as string,
+      },
+    });
+    const training = createTraining({ store, learner });
+    const asked = { ...request(1, first), stageStep: 5, objective: own(1) as TrainRequest['objective'] };
+    await expect(training.trainStep(asked, signal)).rejects.toMatchObject({ type: 'settings' });
   });
 
   test('a step that is there already is not made again', async () => {

@@ -107,6 +107,7 @@ describe('the settings of a worker', () => {
         { requiredKeys: ['endPoint', 'port', 'useSSL', 'accessKey', 'secretKey', 'bucket'] },
       ),
       environmentModules: fc.array(word.map((name) => `./${name}.ts`)),
+      extensionModules: fc.array(word.map((name) => `./${name}.ts`)),
       hostVariables: fc.array(word),
       hostMemory: fc.integer({ min: 128, max: 2 ** 20 }),
       decoderThreads: fc.integer({ min: 1, max: 64 }),

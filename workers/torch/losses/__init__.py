@@ -9,6 +9,7 @@ from .dpo import dpo
 from .gspo import gspo
 from .kto import kto
 from .loss import Loss
+from .own import own_loss
 from .reinforce import reinforce
 from .supervised import supervised
 
@@ -26,6 +27,8 @@ LOSSES = {
 
 def loss_of(objective: dict) -> Loss:
     """Raises Fault("learner", "settings") for a loss that is not here."""
+    if objective["kind"] == "own":
+        return own_loss(objective)
     if objective["kind"] not in LOSSES:
         raise Fault("learner", "settings", f"this learner has no loss {objective['kind']}: it has {', '.join(LOSSES)}")
     return LOSSES[objective["kind"]](objective)

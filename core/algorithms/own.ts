@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { GradusError, messageOf } from '../errors.ts';
+import { extensionOf } from '../extensions/registry.ts';
+import type { OwnMethod } from '../extensions/extension.ts';
+import { givenName } from '../fields.ts';
+import type { SampleAdvantages } from './advantage.ts';
+import type { Method } from './method.ts';
+import type { TaskGroup } from './task-group.ts';
+
+const schema = z.strictObject({
+  kind: z.literal('own').describe('A method that a module of the project brings (docs/extend.md).'),
+  name: givenName.describe('As its module calls it.'),
+  options: z.record(z.string(), z.json()).default({}).describe('What the method itself reads.'),
+});
+
+export const ownAlgorithmSchema = schema;
+export type OwnAlgorithm = z.output<typeof schema>;
+
+/**
+ * The method of a project, as those of Gradus are. Throws GradusError('spec', 'extension') for one that is not known here,
+ * and GradusError('learner', 'method') where what it says is no plan, or are no advantages.
+ */
+export function ownMethod(named: OwnAlgorithm): Method<typeof schema> {
+  const own = extensionOf('method', named.name);
+  const options = own.options.parse(named.options);
+  const { ignoresScale, refuse } = own;
+  return {
+    ...own,
+    schema,
+    ...(ignoresScale && { ignoresScale: () => ignoresScale(options) }),
+    ...(refuse && { refuse: (_, context) => refuse(options, context) }),
+    plan: (_, sampling) => calling(own, 'plan', () => own.plan(options, sampling)),
+    advantages: (groups) => {
+      const found = calling(own, 'advantages', () => own.advantages(groups, options));
+      check(own, groups, found);
+      return found;
+    },
+  };
+}
+
+function calling<T>({ name }: OwnMethod, what: string, call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    if (error instanceof GradusError) throw error;
+    throw broken(name, `its ${what}() threw: ${messageOf(error)}`, error);
+  }
+}
+
+/** What is no number would be learnt. */
+function check({ name }: OwnMethod, groups: readonly TaskGroup[], all: readonly SampleAdvantages[]): void {
+  if (!Array.isArray(all)) throw broken(name, 'its advantages() gave no list');
+  for (const { group, sample, advantages, mask, returns } of all) {
+    const place = `sample ${sample} of group ${group}`;
+    const tokens = groups[group]?.samples[sample]?.mask.length;
+    if (tokens === undefined) throw broken(name, `it was given no ${place}`);
+    for (const [what, values] of Object.entries({ advantages, mask, returns })) {
+      if (values === undefined) continue;
+      if (!Array.isArray(values) || values.length !== tokens)
+        throw broken(name, `"${what}" of ${place} must have ${tokens} numbers, one for each token`);
+      const wrong = values.findIndex((value) => !Number.isFinite(value));
+      if (wrong >= 0) throw broken(name, `"${what}" of ${place} is ${values[wrong]} at token ${wrong}`);
+    }
+  }
+}
+
+const broken = (name: string, why: string, cause?: unknown): GradusError =>
+  new GradusError('learner', 'method', `the method "${name}" of the project cannot be used: ${why}`, {
+    cause,
+  });

@@ -1,0 +1,26 @@
+// What a project imports from "gradus/extend": what a method or a rule of the reward of its own is made of.
+
+export { defineMethod, defineRewardRule } from './core/extensions/extension.ts';
+export type { OwnMethod, OwnRewardRule } from './core/extensions/extension.ts';
+export { groupStatistics, overSamples, perSample } from './core/algorithms/advantage.ts';
+export type { GroupStatistics, SampleAdvantages } from './core/algorithms/advantage.ts';
+export type { MethodContext, Plan } from './core/algorithms/method.ts';
+export type { Objective } from './core/algorithms/objective.ts';
+export type { Sample } from './core/algorithms/sample.ts';
+export {
+  clip,
+  clippedObjective,
+  entropyBonus,
+  importance,
+  klToReference,
+  ofSamples,
+  passes,
+  planOf,
+  refills,
+  refuseImportance,
+  tokenMean,
+} from './core/algorithms/surrogate.ts';
+export type { TaskGroup } from './core/algorithms/task-group.ts';
+export type { JudgedSample, RuleVerdict } from './core/reward/rule.ts';
+export { canonicalAnswer, sampledTokens } from './core/reward/rule.ts';
+export { z } from 'zod';
