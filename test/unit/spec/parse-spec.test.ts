@@ -190,7 +190,7 @@ test('in the schema for editors a stage is one of its kinds, told by a constant,
   // What says no kind is RL.
   expect(kinds.map(({ required }) => required!.includes('kind'))).toEqual([false, true]);
   const methods = kinds[0]!.properties!['algorithm']!.oneOf!;
-  expect(methods.map((method) => method.properties!['kind']!.const)).toEqual([...METHOD_KINDS]);
+  expect(methods.map((method) => method.properties!['kind']!.const)).toEqual([...METHOD_KINDS, 'own']);
   expect(methods.filter(({ required }) => !required?.includes('kind'))).toHaveLength(1);
 });
 
