@@ -6,7 +6,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { runAgent } from '../../../gateway/run-agent.ts';
-import type { AgentCommand, AgentRun } from '../../../gateway/run-agent.ts';
+import type { AgentRun } from '../../../gateway/agent-run.ts';
+import type { AgentCommand } from '../../../gateway/run-agent.ts';
 import { serveGateway } from '../../../gateway/server.ts';
 import { sha256Hex } from '../../../store/digest.ts';
 import { episodeOptions, randomPolicy } from '../../support/gateway.ts';
@@ -55,8 +56,12 @@ test('an agent that starts over after a kill gets the same tokens, and what was 
 });
 
 let opened = 0;
-async function ran(script: string, more: Partial<AgentCommand> = {}): Promise<AgentRun> {
-  const episode = await gateway.open(episodeOptions(policy, store, `run-${opened++}`));
+async function ran(
+  script: string,
+  more: Partial<AgentCommand> = {},
+  options: Parameters<typeof episodeOptions>[3] = {},
+): Promise<AgentRun> {
+  const episode = await gateway.open(episodeOptions(policy, store, `run-${opened++}`, options));
   return runAgent(gateway, episode, {
     argv: [process.execPath, '-e', script],
     task: 'a task',
@@ -78,8 +83,24 @@ test('an agent that fails, is silent or branches has failed, and says why; it is
   expect(await ran('setInterval(() => {}, 1000)', { timeoutSeconds: 1 })).toEqual(reason('after 1 s'));
   expect(await ran('')).toEqual(reason('asked the policy for nothing'));
   expect(await ran('', { argv: ['/no/such/program'] })).toEqual(reason('could not be started'));
+  const killed = await ran('process.kill(process.pid, "SIGKILL")');
+  expect(killed).toEqual({ ...reason('it ended with SIGKILL'), killed: true });
   const branches = `${ASKS} Promise.all([ask('a'), ask('b')])`;
   expect(await ran(branches)).toEqual(reason('2 branches'));
+});
+
+test('an agent that fails because a limit of the spec was reached was cut by it, and has a row', async () => {
+  const sampling = { ...episodeOptions(policy, store, 'x').sampling, maxTurns: 1 };
+  const again = `${ASKS} (async () => {
+    const { choices: [{ message }] } = await (await ask('a')).json();
+    const messages = [{ role: 'user', content: 'a' }, message, { role: 'user', content: 'b' }];
+    const { status } = await fetch(process.env.OPENAI_BASE_URL + '/chat/completions', {
+      method: 'POST', body: JSON.stringify({ model: process.env.OPENAI_MODEL, messages }) });
+    process.exit(status === 409 ? 1 : 0);
+  })()`;
+  const { status, row } = await ran(again, {}, { sampling });
+  expect(status).toMatchObject({ kind: 'truncated' });
+  expect(row!.mask).toContain(1);
 });
 
 test('an agent without an answer has ended, and a signal calls it off', async () => {
