@@ -1,11 +1,14 @@
 import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { json } from 'node:stream/consumers';
 import OpenAI from 'openai';
 
-// An agent that knows nothing of Gradus: it works through a sum with a calculator of its own. The SDK finds its server in
-// OPENAI_BASE_URL; the task is in GRADUS_TASK, and the answer goes to the file that GRADUS_ANSWER names.
+// An agent that knows nothing of Gradus: it works through a sum with OpenAI's SDK and a calculator of its own.
+//
+// Started as it is, it does the task of GRADUS_TASK, and leaves its answer in the file that GRADUS_ANSWER names. With a port,
+// it serves: a task is posted to it, with the variables that it would have been started with.
 
 const MOST_TURNS = 8;
-const client = new OpenAI();
 const tools = [
   {
     type: 'function',
@@ -20,7 +23,6 @@ const tools = [
     },
   },
 ];
-const messages = [{ role: 'user', content: process.env.GRADUS_TASK }];
 
 /** One operation on two whole numbers; a division must come out even. */
 function calculate({ expression }) {
@@ -39,17 +41,30 @@ function argumentsOf(call) {
   }
 }
 
-for (let turn = 0; turn < MOST_TURNS; turn++) {
-  const { choices } = await client.chat.completions.create({
-    model: process.env.OPENAI_MODEL,
-    messages,
-    tools,
-  });
-  const { message } = choices[0];
-  messages.push(message);
-  for (const call of message.tool_calls ?? [])
-    messages.push({ role: 'tool', tool_call_id: call.id, content: calculate(argumentsOf(call)) });
-  if (message.tool_calls?.length) continue;
-  writeFileSync(process.env.GRADUS_ANSWER, message.content ?? '');
-  break;
+async function solve(task, variables) {
+  const client = new OpenAI({ baseURL: variables.OPENAI_BASE_URL, apiKey: variables.OPENAI_API_KEY });
+  const messages = [{ role: 'user', content: task }];
+  for (let turn = 0; turn < MOST_TURNS; turn++) {
+    const asked = { model: variables.OPENAI_MODEL, messages, tools };
+    const { message } = (await client.chat.completions.create(asked)).choices[0];
+    if (!message.tool_calls?.length) return message.content ?? '';
+    messages.push(message);
+    for (const call of message.tool_calls)
+      messages.push({ role: 'tool', tool_call_id: call.id, content: calculate(argumentsOf(call)) });
+  }
+  return '';
 }
+
+async function answer(request, response) {
+  try {
+    const { task, variables } = await json(request);
+    response.end(JSON.stringify({ answer: await solve(task, variables) }));
+  } catch (error) {
+    response.writeHead(500).end(String(error));
+  }
+}
+
+const port = process.argv[2];
+if (port === undefined)
+  writeFileSync(process.env.GRADUS_ANSWER, await solve(process.env.GRADUS_TASK, process.env));
+else createServer((request, response) => void answer(request, response)).listen(Number(port), '127.0.0.1');

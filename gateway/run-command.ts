@@ -64,7 +64,7 @@ export async function runCommand(
  */
 function endWithUs({ pid }: ChildProcess): () => void {
   if (pid === undefined) return () => undefined;
-  const watch = spawn('/bin/sh', ['-c', 'read -r _; kill -KILL -- "-$0" 2>/dev/null', String(pid)], {
+  const watch = spawn('/bin/sh', ['-c', 'read -r _; kill -KILL "-$0" 2>/dev/null', String(pid)], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
