@@ -8,6 +8,7 @@ import type { EnvironmentScale } from './reward/normalization.ts';
 import type { Shown } from './training/supervised-stage.ts';
 import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
 import type { StoredChange } from './run-change.ts';
+import type { AgentSpec } from './schema/agent.ts';
 import type { EvaluateSpec } from './schema/evaluate.ts';
 import type { LearnerSpec } from './schema/learner.ts';
 import type { LoraSpec } from './schema/lora.ts';
@@ -48,6 +49,8 @@ export interface GroupRequest {
   checkpoint: CheckpointRef;
   /** Absent: the decoder of rollout workers samples. */
   policy?: OtherPolicySpec;
+  /** Makes the episodes; absent: the policy acts with the tools of the environment. */
+  agent?: AgentSpec;
   sampling: SamplingSpec;
   reward: RewardSpec;
   /** Probability that an episode begins with a call of a tool that was drawn at random. */
@@ -90,6 +93,11 @@ export interface AdvanceProgress {
 export interface ServersRequest {
   policy: ServedPolicySpec;
   scalesLogits: boolean;
+}
+
+/** Whether a rollout worker can start the agent of a run. */
+export interface AgentRequest {
+  agent: AgentSpec;
 }
 
 export interface AdvanceResult {
@@ -466,6 +474,7 @@ export interface EvaluationRequest {
   samples?: number;
   /** As in a group. */
   policy?: OtherPolicySpec;
+  agent?: AgentSpec;
   split: Split;
   sampling: SamplingSpec;
   reward: RewardSpec;

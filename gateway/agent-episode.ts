@@ -41,6 +41,8 @@ export interface AgentEpisodeOptions {
    * found again. False: an agent that goes on, whose turns are read from the store.
    */
   startsOver: boolean;
+  /** Told of what no agent can help: the policy or the store is away. */
+  onFailure?: (error: unknown) => void;
 }
 
 /** How a request was sent. */
@@ -62,7 +64,7 @@ export class AgentEpisode {
   readonly options: AgentEpisodeOptions;
   readonly tree = new TurnTree();
   /** Why no more turns are sampled; null while the episode goes on. */
-  ended: 'turns' | 'closed' | null = null;
+  ended: 'turns' | 'tokens' | 'closed' | null = null;
   private readonly sessions: PolicySessions;
   /** Equal requests so far, by their digest. */
   private readonly counts = new Map<string, number>();
@@ -92,6 +94,15 @@ export class AgentEpisode {
 
   /** The turn that a request gets. Throws Problem for one that cannot be answered. */
   async take(ask: Ask, sent: Sent): Promise<StoredTurn> {
+    try {
+      return await this.taken(ask, sent);
+    } catch (error) {
+      if (!(error instanceof Problem)) this.options.onFailure?.(error);
+      throw error;
+    }
+  }
+
+  private async taken(ask: Ask, sent: Sent): Promise<StoredTurn> {
     const { previous } = ask;
     const place = this.placeOf(ask);
     const asked = digestOf({
@@ -138,6 +149,11 @@ export class AgentEpisode {
   /** One for each branch. */
   rows(): Row[] {
     return this.tree.rows();
+  }
+
+  /** The turns of each branch, in the order of `rows`. */
+  branches(): StoredTurn[][] {
+    return this.tree.branches();
   }
 
   /** No more turns: what is being sampled is called off. */
@@ -241,16 +257,26 @@ export class AgentEpisode {
       (await store.find(key, turns)) ??
       (await store.putIfAbsent(key, turns, await this.sample(ask, place, name))).value;
     this.tree.add(turn);
+    const { promptTokens, tokens } = rowOf(this.tree.pathOf(turn));
+    if (tokens.length >= this.roomAfter(promptTokens)) this.ended ??= 'tokens';
     return turn;
+  }
+
+  /** Tokens that a branch may have after its prompt. */
+  private roomAfter(promptTokens: readonly number[]): number {
+    const { sampling, maxPositions } = this.options;
+    return Math.min(sampling.maxCompletionTokens, maxPositions - promptTokens.length);
   }
 
   private assertGoesOn(): void {
     if (this.tree.size + this.running.size >= this.options.sampling.maxTurns) this.ended ??= 'turns';
     if (this.ended === null) return;
-    const why =
-      this.ended === 'turns'
-        ? `it has had its ${this.options.sampling.maxTurns} turns: raise sampling.maxTurns`
-        : 'it is over';
+    const { maxTurns, maxCompletionTokens } = this.options.sampling;
+    const why = {
+      turns: `it has had its ${maxTurns} turns: raise sampling.maxTurns`,
+      tokens: `the model has no room for more, or it has had its ${maxCompletionTokens} tokens: raise sampling.maxCompletionTokens`,
+      closed: 'it is over',
+    }[this.ended];
     throw new Problem(409, 'episode_ended', `No more turns are sampled for this episode: ${why}`);
   }
 
@@ -267,8 +293,10 @@ export class AgentEpisode {
     const follows = place.parent ? observed : [];
     const tokens = [...before.tokens, ...follows];
     const mask = [...before.mask, ...follows.map(() => 0 as const)];
-    const room = Math.min(sampling.maxCompletionTokens, maxPositions - promptTokens.length) - tokens.length;
+    const room = this.roomAfter(promptTokens) - tokens.length;
     if (room <= 0) {
+      // A prompt that is too long is the agent's; what tools have said is as in any episode.
+      if (place.parent) this.ended ??= 'tokens';
       throw new Problem(
         400,
         'context_length_exceeded',

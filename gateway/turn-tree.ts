@@ -89,9 +89,13 @@ export class TurnTree {
     return this.pathOf(turn).flatMap(({ messages, answer }) => [...messages, answer]);
   }
 
-  /** One for each turn that no other follows. */
+  /** A path for each turn that no other follows. */
+  branches(): StoredTurn[][] {
+    return this.all.filter(({ id }) => !this.children.has(id)).map((leaf) => this.pathOf(leaf));
+  }
+
   rows(): Row[] {
-    return this.all.filter(({ id }) => !this.children.has(id)).map((leaf) => rowOf(this.pathOf(leaf)));
+    return this.branches().map(rowOf);
   }
 }
 

@@ -5,6 +5,7 @@ import { withFittingCounts } from './fitting-counts.ts';
 import { curriculumSchema } from '../core/schema/curriculum.ts';
 import type { WrittenSpec } from '../core/schema/curriculum.ts';
 import { withOwnNames } from './other-names.ts';
+import { checkAgent } from '../core/schema/agent.ts';
 import { checkEvaluation, evaluationOf } from '../core/schema/evaluation.ts';
 import { checkModel, modelOf } from '../core/schema/model.ts';
 import type { NamedModel } from '../core/schema/model.ts';
@@ -93,6 +94,7 @@ function check(spec: WrittenSpec, environments: SpecEnvironments, refuse: Refuse
   checkModel(model, sampling, refuse);
   checkSampling(sampling, refuse);
   checkPolicy(spec.policy, sampling, refuse);
+  checkAgent(spec, environments, refuse);
   checkStages(stages, spec, environments, refuse);
   checkEvaluation(evaluation, environments, refuse);
 }
@@ -120,6 +122,7 @@ function normalize(written: WrittenSpec, run: string, environments: SpecEnvironm
     ...(model.lora && { lora: model.lora }),
     learner: written.learner,
     ...(policy && { policy }),
+    ...(written.agent && { agent: written.agent }),
     ...(Object.keys(taskVersions).length > 0 && { taskVersions }),
     sampling: written.sampling,
     reward: rewardSpecOf(written.reward, written.sampling, verification),

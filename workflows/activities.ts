@@ -1,7 +1,8 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { ActivityOptions } from '@temporalio/workflow';
 import { QUEUES } from '../core/names.ts';
-import type { LongCall } from '../core/requests.ts';
+import type { GroupRequest, LongCall } from '../core/requests.ts';
+import type { AgentSpec } from '../core/schema/agent.ts';
 import type { AssessmentActivities } from '../activities/ladder/assessment.ts';
 import type { CurriculumActivities } from '../activities/training/curriculum.ts';
 import type { LadderActivities } from '../activities/ladder/ladder.ts';
@@ -142,6 +143,18 @@ export const closingActivities = proxyActivities<Pick<RolloutActivities, 'closeS
   heartbeatTimeout: HEARTBEAT,
   retry: { ...RETRY, maximumAttempts: 5 },
 });
+
+/** Agents have their own time, and an agent waits for those before it where no more may run at once. */
+export const agentActivities = ({ tasks, samples }: GroupRequest, agent: AgentSpec) =>
+  retriedAfterRepair(
+    proxyActivities<Pick<RolloutActivities, 'advance'>>({
+      taskQueue: QUEUES.rollout,
+      startToCloseTimeout:
+        tasks.length * samples * agent.maxAttempts * agent.timeoutSeconds * 1000 + OUTAGE_MS,
+      heartbeatTimeout: HEARTBEAT,
+      retry: RETRY,
+    }),
+  );
 
 /** How long a worker's own queue may be without an answer until the worker counts as gone, with all that it held. */
 const GONE = '1 minute';

@@ -304,6 +304,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
         spec.stages.some((stage) => stage.kind === 'rl' && stage.exploration?.temperature !== undefined);
       await rolloutActivities.assertServersCan({ policy: spec.policy, scalesLogits });
     }
+    if (spec.agent && !carried) await rolloutActivities.assertAgentStarts({ agent: spec.agent });
     if (spec.verification) ladderId = ids.ladder(spec.run);
     if (spec.verification && !carried) await openLadder(spec.run, spec.verification);
 

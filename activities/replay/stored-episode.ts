@@ -36,7 +36,8 @@ export interface ReplayableEpisode {
 
 /**
  * Throws GradusError('store', 'no-run' | 'no-stage' | 'no-group' | 'no-episode') for a place that there is not, and
- * GradusError('store', 'not-sampled' | 'served') for one that is not known to be sampled, or was not, by a decoder of ours.
+ * GradusError('store', 'not-sampled' | 'served' | 'by-agent') for one that is not known to be sampled, or was not, by a decoder
+ * of ours with the tools of its environment.
  */
 export async function storedEpisode(
   store: ObjectStore,
@@ -81,6 +82,13 @@ export async function storedEpisode(
       'served',
       `${run} sampled from servers, which cannot be asked for the same sample twice: its episodes are neither replayed nor forked. ` +
         `A run with "policy": {"kind": "recorded", "run": "${served}"} takes what was sampled once more`,
+    );
+  }
+  if (sampled.agent) {
+    throw new GradusError(
+      'store',
+      'by-agent',
+      `an agent made the episodes of ${name} of ${run}, with tools that it has in itself: they can be neither replayed nor forked. Their turns are stored: gradus episode shows them`,
     );
   }
   const sampleAt = await drawnBy(store, place, group, episode, options);

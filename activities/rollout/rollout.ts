@@ -5,10 +5,12 @@ import type { Episode, EpisodeStatus, GroupTask, RolloutGroup } from '../../core
 import { GradusError } from '../../core/errors.ts';
 import { groupId, ids } from '../../core/names.ts';
 import type { BlobRef, TaskRef } from '../../core/refs.ts';
+import type { AgentSpec } from '../../core/schema/agent.ts';
 import type {
   AdvanceProgress,
   AdvanceRequest,
   AdvanceResult,
+  AgentRequest,
   DueCallsRequest,
   GatherRequest,
   GroupRequest,
@@ -30,6 +32,11 @@ import type { Environments } from '../../environments/host/environment-of.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { branchesOf, firstSampleOf } from './branches.ts';
 import { hintsFor } from './hints.ts';
+import { serveGateway } from '../../gateway/server.ts';
+import { assertStartable } from './agents/assert-startable.ts';
+import { behindOnePrompt } from './agents/episode-of-turns.ts';
+import { makeEpisode } from './agents/make-episode.ts';
+import { Slots } from './agents/slots.ts';
 import { inAttempts } from '../../environments/host/in-attempts.ts';
 import { putImages } from './put-images.ts';
 import { storingPieces } from './stored-pieces.ts';
@@ -60,7 +67,12 @@ export type RolloutActivities = Durable<ReturnType<typeof createRollout>>;
 let advances = 0;
 
 export function createRollout(given: RolloutDependencies) {
-  const deps = { ...given, otherPolicies: given.otherPolicies ?? new OtherPolicies(given.store) };
+  const deps = {
+    ...given,
+    otherPolicies: given.otherPolicies ?? new OtherPolicies(given.store),
+    /** Of all groups of this worker together. */
+    slots: new Slots(),
+  };
   return {
     /**
      * Starts a group and advances its episodes until each has ended or waits for a long tool call. A pure function of
@@ -83,11 +95,15 @@ export function createRollout(given: RolloutDependencies) {
           progress: { done: 0, total: group.episodes.length, tokens: 0 },
         };
         tell?.(advance.progress);
-        await together(signal, group.episodes, (episode, shared) => {
-          const followed = { task: group.tasks[episode.task]!, episode };
-          return advanceOne(deps, request, lease, followed, advance, incidents.asker(shared));
-        });
-        const part = await deps.store.putIfAbsent(keyOf(request, 'start'), parts, group, { signal });
+        const advanced = request.agent
+          ? { ...group, ...(await byAgents(deps, request, request.agent, lease, group, advance, signal)) }
+          : group;
+        if (!request.agent)
+          await together(signal, group.episodes, (episode, shared) => {
+            const followed = { task: group.tasks[episode.task]!, episode };
+            return advanceOne(deps, request, lease, followed, advance, incidents.asker(shared));
+          });
+        const part = await deps.store.putIfAbsent(keyOf(request, 'start'), parts, advanced, { signal });
         const waiting = await Promise.all(
           waitingPages(part.value).map((page, i) =>
             deps.store.putIfAbsent(keyOf(request, `start-${i}`), pages, page, { signal }),
@@ -107,6 +123,11 @@ export function createRollout(given: RolloutDependencies) {
     /** Whether the servers of a run can do what it asks; before anything is spent. */
     async assertServersCan({ policy, scalesLogits }: ServersRequest, signal: AbortSignal): Promise<void> {
       await deps.otherPolicies.served(policy).assertCapable(scalesLogits, signal);
+    },
+
+    /** Whether the agent of a run can be started here; before anything is spent. */
+    async assertAgentStarts({ agent }: AgentRequest, _signal: AbortSignal): Promise<void> {
+      await assertStartable(agent);
     },
 
     /** The calls that the episodes of a page wait for. */
@@ -259,11 +280,18 @@ const treesOf = (
 ): Promise<RolloutGroup[]> => Promise.all(trees.map((ref) => loadTrajectories(store, ref, { signal })));
 
 /** What a group is, whatever is in it. */
-const headOf = ({ group, checkpoint, seed, stage, step, sampling, toolChoice }: GroupRequest) => ({
+const headOf = ({ group, checkpoint, seed, stage, step, sampling, toolChoice, agent }: GroupRequest) => ({
   id: groupId(group),
   weights: checkpoint.weights,
   temperature: sampling.temperature,
-  sampled: { seed, stage, step, sampling, ...(toolChoice !== undefined && { toolChoice }) },
+  sampled: {
+    seed,
+    stage,
+    step,
+    sampling,
+    ...(toolChoice !== undefined && { toolChoice }),
+    ...(agent && { agent: true as const }),
+  },
 });
 
 async function startGroup(
@@ -406,6 +434,50 @@ async function posedOnce(
     }),
   );
   return posed;
+}
+
+/** The episodes of a group, made by agents: a few at a time, each from its task to its end. */
+async function byAgents(
+  deps: Pick<RolloutDependencies, 'store'> & { slots: Slots },
+  request: GroupRequest,
+  agent: AgentSpec,
+  lease: PolicyLease,
+  { tasks, episodes }: RolloutGroup,
+  { progress }: Advance,
+  signal: AbortSignal,
+): Promise<Pick<RolloutGroup, 'tasks' | 'episodes'>> {
+  const gateway = await serveGateway();
+  const made: FollowedEpisode[] = episodes.map((episode) => ({ task: tasks[episode.task]!, episode }));
+  try {
+    await together(signal, [...made.entries()], async ([i, { task, episode }], shared) => {
+      if (episode.status.kind === 'running') {
+        const key = keyOf(request, `agent-${i}`);
+        const context = {
+          agent,
+          gateway,
+          lease,
+          store: deps.store,
+          folder: key.slice(0, -'.json'.length),
+          key: keyOf(request, `agent-${i}-end`),
+          sampling: request.sampling,
+          draws: keyOfDraws(
+            request,
+            { place: request.firstTask + episode.task, sample: episode.sample },
+            'rollout',
+          ),
+          signal: shared,
+        };
+        made[i] = await deps.slots.with(agent.concurrency, shared, () =>
+          makeEpisode(context, { task, episode }),
+        );
+        progress.tokens += made[i].episode.mask.filter((bit) => bit === 1).length;
+      }
+      progress.done++;
+    });
+  } finally {
+    await gateway.close();
+  }
+  return behindOnePrompt(tasks, made);
 }
 
 /** One activity's work on its episodes. */

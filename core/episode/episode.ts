@@ -142,6 +142,8 @@ export interface SampledBy {
   sampling: SamplingSpec;
   /** Probability that an episode begins with a call of a tool that was drawn at random. */
   toolChoice?: number;
+  /** By an agent, which nobody but itself can start again. */
+  agent?: true;
 }
 
 /** Episodes that advance together: G samples of one task in training, one sample of many tasks in an evaluation. */

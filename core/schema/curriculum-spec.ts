@@ -1,4 +1,5 @@
 import type { CheckpointRef } from '../refs.ts';
+import type { AgentSpec } from './agent.ts';
 import type { FinalEvaluationSpec } from './evaluation.ts';
 import type { LearnerSpec } from './learner.ts';
 import type { LoraSpec } from './lora.ts';
@@ -25,6 +26,8 @@ export interface CurriculumSpec {
   learner?: LearnerSpec;
   /** Absent: the decoder of rollout workers samples. */
   policy?: OtherPolicySpec;
+  /** Absent: the policy acts with the tools of environments. */
+  agent?: AgentSpec;
   /** Versions of the sources of tasks, by environment, as the run began with them. Absent: none has any. */
   taskVersions?: Record<string, string>;
   sampling: SamplingSpec;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { name } from '../fields.ts';
+import { agentSchema } from './agent.ts';
 import { evaluationSchema } from './evaluation.ts';
 import { learnerSchema } from './learner.ts';
 import { modelSchema } from './model.ts';
@@ -21,6 +22,7 @@ export const curriculumSchema = z
     seed: z.int().min(0).default(0).describe('Every random choice of the run follows from it.'),
     model: modelSchema,
     policy: policySchema,
+    agent: agentSchema,
     learner: learnerSchema,
     sampling: samplingSchema,
     reward: rewardSchema,

@@ -172,6 +172,7 @@ const commonOf = (
   samples: stage.collect.kind === 'tree' ? stage.collect.roots : stage.numGenerations,
   checkpoint,
   ...(spec.policy && { policy: spec.policy }),
+  ...(spec.agent && { agent: spec.agent }),
   sampling: samplingAt(stage, spec.sampling, step, adjusted),
   ...(stage.exploration?.toolChoice && { toolChoice: stage.exploration.toolChoice }),
   reward: spec.reward,

@@ -78,6 +78,7 @@ export async function evaluate(
     samples,
     checkpoint: request.checkpoint,
     ...(request.policy && { policy: request.policy }),
+    ...(request.agent && { agent: request.agent }),
     sampling: request.sampling,
     reward: request.reward,
   });

@@ -25,6 +25,7 @@ export const measure = (
     step: stageStep,
     checkpoint,
     ...(spec.policy && { policy: spec.policy }),
+    ...(spec.agent && { agent: spec.agent }),
     arms: stage.arms,
     tasks: stage.graduation.tasks,
     split: 'heldout',

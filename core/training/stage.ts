@@ -42,6 +42,7 @@ export interface StageInput {
     | 'lora'
     | 'learner'
     | 'policy'
+    | 'agent'
     | 'sampling'
     | 'reward'
     | 'verification'

@@ -18,7 +18,7 @@ import { updateSeed } from './update-seed.ts';
 export interface SupervisedInput {
   spec: Pick<
     CurriculumSpec,
-    'run' | 'seed' | 'lora' | 'learner' | 'policy' | 'sampling' | 'reward' | 'retention'
+    'run' | 'seed' | 'lora' | 'learner' | 'policy' | 'agent' | 'sampling' | 'reward' | 'retention'
   >;
   stage: SupervisedStageSpec;
   checkpoint: CheckpointRef;
@@ -61,7 +61,7 @@ export async function superviseStage(
   gate: (state: SupervisedState) => Promise<'go' | 'stop'>,
 ): Promise<StageResult> {
   const { stage, reference } = input;
-  const { run, seed, policy, sampling, reward, retention } = input.spec;
+  const { run, seed, policy, agent, sampling, reward, retention } = input.spec;
   let state: SupervisedState = from ?? {
     round: 0,
     maxRounds: stage.maxRounds,
@@ -181,6 +181,7 @@ export async function superviseStage(
       tasks: stage.graduation.tasksPerLevel * stage.arms.length,
       split: 'heldout',
       ...(policy && { policy }),
+      ...(agent && { agent }),
       sampling,
       reward,
     });

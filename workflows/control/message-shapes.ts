@@ -44,6 +44,7 @@ import {
 } from '../../core/json/shape.ts';
 import type { Shape } from '../../core/json/shape.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
+import type { AgentSpec } from '../../core/schema/agent.ts';
 import type { OtherPolicySpec } from '../../core/schema/policy.ts';
 import type { SamplingSpec } from '../../core/schema/sampling.ts';
 import type { Arm } from '../../core/schema/tasks.ts';
@@ -293,6 +294,7 @@ export const evaluationRequest = object<EvaluationRequest>({
   step: natural,
   checkpoint: checkpointRef,
   policy: optional(inside<OtherPolicySpec>()),
+  agent: optional(inside<AgentSpec>()),
   arms: list(arm),
   tasks: natural,
   samples: optional(between(1, 1e6)),

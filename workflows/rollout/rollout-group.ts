@@ -5,7 +5,7 @@ import { ids } from '../../core/names.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import type { GroupRequest, GroupResult, OpenGroup } from '../../core/requests.ts';
 import { addSpans } from '../../core/time/spans.ts';
-import { closingActivities, rolloutActivities, verifierActivities } from '../activities.ts';
+import { agentActivities, closingActivities, rolloutActivities, verifierActivities } from '../activities.ts';
 import type { followEpisodes, FollowResult } from './follow-episodes.ts';
 import { TAKING_OVER } from '../ports.ts';
 import { parentOf } from '../control/refuse.ts';
@@ -30,7 +30,8 @@ export async function rolloutGroup(group: GroupRequest): Promise<GroupResult> {
 
 async function rollOut(group: GroupRequest): Promise<GroupResult> {
   const { tasks: _, retries: __, failed: ___, grows: ____, reward, ...open } = group;
-  const first = await rolloutActivities.advance({ group });
+  const { advance } = group.agent ? agentActivities(group, group.agent) : rolloutActivities;
+  const first = await advance({ group });
   const followed = await Promise.all(first.pages.map((page, number) => followChild(open, page, number)));
   const result = await verifierActivities.verifyGroup({
     group: { ...open, reward },

@@ -1,12 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
+import { askAgent } from '../../../gateway/ask-agent.ts';
 import { runAgent } from '../../../gateway/run-agent.ts';
-import type { AgentCommand, AgentRun } from '../../../gateway/run-agent.ts';
+import type { AgentRun } from '../../../gateway/agent-run.ts';
+import type { AgentCommand } from '../../../gateway/run-agent.ts';
 import { serveGateway } from '../../../gateway/server.ts';
 import { sha256Hex } from '../../../store/digest.ts';
 import { episodeOptions, randomPolicy } from '../../support/gateway.ts';
@@ -55,8 +60,12 @@ test('an agent that starts over after a kill gets the same tokens, and what was 
 });
 
 let opened = 0;
-async function ran(script: string, more: Partial<AgentCommand> = {}): Promise<AgentRun> {
-  const episode = await gateway.open(episodeOptions(policy, store, `run-${opened++}`));
+async function ran(
+  script: string,
+  more: Partial<AgentCommand> = {},
+  options: Parameters<typeof episodeOptions>[3] = {},
+): Promise<AgentRun> {
+  const episode = await gateway.open(episodeOptions(policy, store, `run-${opened++}`, options));
   return runAgent(gateway, episode, {
     argv: [process.execPath, '-e', script],
     task: 'a task',
@@ -78,8 +87,24 @@ test('an agent that fails, is silent or branches has failed, and says why; it is
   expect(await ran('setInterval(() => {}, 1000)', { timeoutSeconds: 1 })).toEqual(reason('after 1 s'));
   expect(await ran('')).toEqual(reason('asked the policy for nothing'));
   expect(await ran('', { argv: ['/no/such/program'] })).toEqual(reason('could not be started'));
+  const killed = await ran('process.kill(process.pid, "SIGKILL")');
+  expect(killed).toEqual({ ...reason('it ended with SIGKILL'), killed: true });
   const branches = `${ASKS} Promise.all([ask('a'), ask('b')])`;
   expect(await ran(branches)).toEqual(reason('2 branches'));
+});
+
+test('an agent that fails because a limit of the spec was reached was cut by it, and has a row', async () => {
+  const sampling = { ...episodeOptions(policy, store, 'x').sampling, maxTurns: 1 };
+  const again = `${ASKS} (async () => {
+    const { choices: [{ message }] } = await (await ask('a')).json();
+    const messages = [{ role: 'user', content: 'a' }, message, { role: 'user', content: 'b' }];
+    const { status } = await fetch(process.env.OPENAI_BASE_URL + '/chat/completions', {
+      method: 'POST', body: JSON.stringify({ model: process.env.OPENAI_MODEL, messages }) });
+    process.exit(status === 409 ? 1 : 0);
+  })()`;
+  const { status, row } = await ran(again, {}, { sampling });
+  expect(status).toMatchObject({ kind: 'truncated' });
+  expect(row!.mask).toContain(1);
 });
 
 test('an agent without an answer has ended, and a signal calls it off', async () => {
@@ -90,4 +115,43 @@ test('an agent without an answer has ended, and a signal calls it off', async ()
   const running = ran('setInterval(() => {}, 1000)', { signal: off.signal });
   off.abort(new Error('called off'));
   await expect(running).rejects.toThrow('called off');
+});
+
+test('a server that is an agent is posted its task, and one that is not there can be asked again', async () => {
+  const agent = createServer((request, response) => {
+    void (async () => {
+      const { task, variables } = (await json(request)) as {
+        task: string;
+        variables: Record<string, string>;
+      };
+      if (task === 'fail') return response.writeHead(500).end('no luck');
+      const body = { model: variables['OPENAI_MODEL'], messages: [{ role: 'user', content: task }] };
+      await fetch(`${variables['OPENAI_BASE_URL']}/chat/completions`, {
+        method: 'POST',
+        body: JSON.stringify(body),
+      });
+      return response.end(JSON.stringify({ answer: `did ${task}` }));
+    })();
+  });
+  await once(agent.listen(0, '127.0.0.1'), 'listening');
+  const url = `http://127.0.0.1:${(agent.address() as AddressInfo).port}`;
+  const asked = async (task: string) => {
+    const episode = await gateway.open(episodeOptions(policy, store, `run-${opened++}`));
+    return askAgent(gateway, episode, {
+      url,
+      task,
+      timeoutSeconds: 60,
+      signal: new AbortController().signal,
+    });
+  };
+  const { status, row } = await asked('it');
+  expect(status).toEqual({ kind: 'answered', answer: 'did it' });
+  expect(row!.mask).toContain(1);
+  expect((await asked('fail')).status).toMatchObject({
+    kind: 'failed',
+    reason: expect.stringContaining('500: no luck') as string,
+  });
+  agent.closeAllConnections();
+  await new Promise((resolve) => agent.close(resolve));
+  expect(await asked('it')).toMatchObject({ status: { kind: 'failed' }, killed: true });
 });

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import { count, positive } from '../fields.ts';
+import type { Refuse, SpecEnvironments } from './check.ts';
+import type { WrittenTasks } from './tasks.ts';
+
+const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable');
+const word = z.string().max(10_000, 'has at most 10000 characters');
+
+export const agentSchema = z
+  .strictObject({
+    command: z
+      .array(word)
+      .nonempty()
+      .max(256, 'has at most 256 words')
+      .optional()
+      .describe(
+        'Program and arguments, started for each episode in the folder of the rollout worker; no shell reads them.',
+      ),
+    url: z
+      .url({ protocol: /^https?$/, error: 'must be an address, such as http://127.0.0.1:4000/run' })
+      .optional()
+      .describe(
+        'In place of a command: where each task is posted as JSON, to a server on the machine of the rollout worker.',
+      ),
+    env: z
+      .record(variable, word)
+      .optional()
+      .describe('Environment variables of the command. They are stored with the spec: no place for secrets.'),
+    inheritEnv: z
+      .array(variable)
+      .max(100, 'has at most 100 names')
+      .optional()
+      .describe('Variables of the rollout worker that the command is given, besides PATH and HOME.'),
+    model: z
+      .string()
+      .min(1)
+      .max(200, 'has at most 200 characters')
+      .default('policy')
+      .describe('The name by which the agent asks for the policy.'),
+    timeoutSeconds: positive(86_400, 'an episode is one activity with others')
+      .default(600)
+      .describe('An agent that has not ended by then is killed, and its episode has failed.'),
+    maxAttempts: count(20, 'what kills it so often will kill it again')
+      .default(3)
+      .describe(
+        'Starts of an agent that a signal killed, or whose server was not there; then its episode has failed.',
+      ),
+    concurrency: count(1000, 'a machine has no room for more')
+      .default(8)
+      .describe('Agents that one rollout worker runs at once.'),
+  })
+  .optional()
+  .describe(
+    'An agent that exists makes the episodes: it samples through a gateway that speaks the APIs of OpenAI and Anthropic, with tools of its own; see docs/agents.md. Absent: the policy acts with the tools of the environment.',
+  );
+
+/** An agent that makes the episodes of a run. */
+export type AgentSpec = NonNullable<z.output<typeof agentSchema>>;
+
+/** What the gateway and the task are told by, which nobody else may set. */
+const OWN = /^(OPENAI|ANTHROPIC)_(BASE_URL|API_KEY|MODEL)$|^GRADUS_(TASK|ANSWER)$/;
+
+/** What is looked at of the rest of the spec. */
+interface BesideAgent {
+  agent?: AgentSpec | undefined;
+  policy?: { kind: string } | undefined;
+  stages: readonly (
+    | { kind: 'supervised'; tasks: WrittenTasks }
+    | {
+        kind: 'rl';
+        tasks: WrittenTasks;
+        collect: { kind: string };
+        exploration?: { toolChoice?: number | undefined } | undefined;
+        algorithm: { kind: string };
+      }
+  )[];
+  evaluation: { tasks: WrittenTasks };
+}
+
+/** What cannot be done where an agent of somebody else's acts. */
+export function checkAgent(
+  { agent, policy, stages, evaluation }: BesideAgent,
+  environments: SpecEnvironments,
+  refuse: Refuse,
+): void {
+  if (agent === undefined) return;
+  if ((agent.command === undefined) === (agent.url === undefined))
+    refuse(['agent'], 'give either a command that is started or a url that is asked');
+  if (agent.url !== undefined)
+    for (const field of ['env', 'inheritEnv'] as const)
+      if (agent[field]) refuse(['agent', field], 'is for a command, and a server has its own: leave it out');
+  for (const name of Object.keys(agent.env ?? {}))
+    if (OWN.test(name)) refuse(['agent', 'env', name], 'is set by Gradus for each episode: leave it out');
+  (agent.inheritEnv ?? []).forEach((name, i) => {
+    if (OWN.test(name)) refuse(['agent', 'inheritEnv', i], 'is set by Gradus for each episode: leave it out');
+  });
+  if (policy?.kind === 'recorded')
+    refuse(
+      ['policy', 'kind'],
+      'has recorded turns of episodes without an agent: leave out policy, or leave out agent',
+    );
+  const sections = stages.map(({ tasks }, s) => ({ tasks, at: ['stages', s, 'tasks'] }));
+  for (const { tasks, at } of [...sections, { tasks: evaluation.tasks, at: ['evaluation', 'tasks'] }])
+    tasks.forEach(({ environment }, i) => {
+      if ((environments.get(environment)?.resume ?? null) === null) return;
+      refuse(
+        [...at, i, 'environment'],
+        `"${environment}" judges what happened in a session, which an agent cannot reach: name an environment that judges answers`,
+      );
+    });
+  stages.forEach((stage, s) => {
+    if (stage.kind !== 'rl') return;
+    const at = ['stages', s];
+    if (stage.collect.kind === 'tree')
+      refuse(
+        [...at, 'collect', 'kind'],
+        'an agent cannot go on from a turn of another episode: leave out collect',
+      );
+    if (stage.exploration?.toolChoice !== undefined)
+      refuse(
+        [...at, 'exploration', 'toolChoice'],
+        'draws tools of the environment, and an agent brings its own: leave it out',
+      );
+    if (stage.algorithm.kind === 'hindsight')
+      refuse(
+        [...at, 'algorithm', 'kind'],
+        'puts hints into prompts, and an agent writes its own: choose another method',
+      );
+  });
+}

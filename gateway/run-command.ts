@@ -1,0 +1,85 @@
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { messageOf } from '../core/errors.ts';
+
+/** Of what a command writes on stderr, for the reason why it failed. */
+const LAST_WORDS = 2000;
+/** Exit codes by which shells say that a signal ended what they ran: SIGKILL and SIGTERM. */
+const BY_SIGNAL = [137, 143];
+
+/** Why a command has not ended well; `killed`: a signal of somebody else has ended it. */
+export interface CommandProblem {
+  problem: string;
+  killed: boolean;
+}
+
+/**
+ * Runs a command until it has ended; null where it has ended with 0. It has a process group of its own, which is killed at the
+ * end, when the time is over, when the signal is aborted, and when this process dies. Throws the signal's reason.
+ */
+export async function runCommand(
+  [program, ...rest]: readonly [string, ...string[]],
+  options: { env: Record<string, string>; cwd: string },
+  timeoutSeconds: number,
+  signal: AbortSignal,
+): Promise<CommandProblem | null> {
+  const child = spawn(program, rest, { ...options, detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
+  const letGo = endWithUs(child);
+  let words = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (words = (words + text).slice(-LAST_WORDS)));
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    killGroup(child);
+  }, timeoutSeconds * 1000);
+  const kill = (): void => killGroup(child);
+  signal.addEventListener('abort', kill);
+  try {
+    const how = await new Promise<{ code: number | null; by: string | null } | { error: Error }>(
+      (resolve) => {
+        child.once('error', (error) => resolve({ error }));
+        child.once('exit', (code, by) => resolve({ code, by }));
+      },
+    );
+    signal.throwIfAborted();
+    if ('error' in how)
+      return { problem: `${program} could not be started (${messageOf(how.error)})`, killed: false };
+    if (isLate) return { problem: `it had not ended after ${timeoutSeconds} s`, killed: false };
+    if (how.code === 0) return null;
+    return {
+      problem: `it ended with ${how.by ?? how.code}: ${words.trim() || 'it wrote nothing on stderr'}`,
+      killed: how.by !== null || BY_SIGNAL.includes(how.code ?? 0),
+    };
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', kill);
+    killGroup(child);
+    letGo();
+  }
+}
+
+/**
+ * A shell that waits for the end of a pipe which this process holds, and then kills the command's group: an agent whose
+ * worker was killed must not go on in the world. Returns what ends it.
+ */
+function endWithUs({ pid }: ChildProcess): () => void {
+  if (pid === undefined) return () => undefined;
+  const watch = spawn('/bin/sh', ['-c', 'read -r _; kill -KILL "-$0" 2>/dev/null', String(pid)], {
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  // Without it the command only outlives a worker that was killed.
+  watch.on('error', () => undefined);
+  watch.stdin.on('error', () => undefined);
+  return () => void watch.kill('SIGKILL');
+}
+
+/** The command and whatever it has started and left. */
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

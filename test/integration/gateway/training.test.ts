@@ -1,0 +1,106 @@
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
+import { rolloutKey } from '../../../store/keys.ts';
+import { turns } from '../../../gateway/stored-turn.ts';
+import { TurnTree } from '../../../gateway/turn-tree.ts';
+import { groupId, ids } from '../../../core/names.ts';
+import { briefSpec } from '../../support/brief-spec.ts';
+import { killAndReplace } from '../../support/kill-workers.ts';
+import { killAll, processesBelow } from '../../support/processes-below.ts';
+import { until } from '../../support/run-client.ts';
+import { startTestInstallation } from '../../support/test-installation.ts';
+import type { TestInstallation } from '../../support/test-installation.ts';
+import { hardestGoal, inOrder } from '../../support/tiny-spec.ts';
+
+// A run trains on the episodes of an agent that knows nothing of Gradus, and a kill changes nothing of what it learns.
+
+const AGENT = path.resolve(import.meta.dirname, '../../../examples/agent.mjs');
+
+let installation: TestInstallation;
+let store: ObjectStore;
+
+beforeAll(async () => {
+  installation = await startTestInstallation();
+  store = await ObjectStore.connect(installation.settings.store);
+}, 240_000);
+afterAll(async () => {
+  store?.close();
+  await installation?.remove();
+});
+
+/** The brief curriculum by an agent, each of whose episodes is a process. */
+function spec(agent: object) {
+  const brief = briefSpec();
+  const [warmStart, rl] = brief.stages;
+  return {
+    ...brief,
+    agent,
+    stages: inOrder(
+      { ...warmStart, graduation: { successAtLeast: 0, tasksPerLevel: 2 } },
+      {
+        ...rl,
+        groupsPerStep: 2,
+        groupsPerWorkflow: 2,
+        graduation: { successAtLeast: hardestGoal(2, 1), tasks: 2, everySteps: 2 },
+      },
+    ),
+    evaluation: { ...brief.evaluation, count: 2 },
+  };
+}
+const agent = { command: [process.execPath, AGENT], timeoutSeconds: 120, concurrency: 2 };
+
+test('killed in mid-episode, the worker and an agent, the run ends with the same weights', async () => {
+  const { runs, workers } = installation;
+  const alone = await (await runs.start('alone', spec(agent))).result();
+  expect(alone.checkpoint.weights).not.toBe(alone.reference!.weights);
+
+  const handle = await runs.start('killed', spec(agent));
+  const turnsOf = (step: string) => `runs/killed/parts/rl/${step}/0/`;
+  const begun = (step: string) =>
+    until(
+      async () => {
+        const keys = await store.list(turnsOf(step));
+        return keys.some(({ key }) => key.includes('/turns/')) || undefined;
+      },
+      120_000,
+      () => `no agent had a turn in step ${step}`,
+    );
+  await begun('000001');
+  await killAndReplace(workers, 'rollout');
+  await begun('000002');
+  await until(
+    () => Promise.resolve(processesBelow(AGENT).length > 0 || undefined),
+    30_000,
+    () => 'no agent was seen at work',
+  );
+  killAll(processesBelow(AGENT).slice(0, 1));
+  const killed = await handle.result();
+
+  expect(killed.checkpoint.weights).toBe(alone.checkpoint.weights);
+  const { events } = await runs.client.workflow.getHandle(ids.group('killed', 'rl', 1, 0)).fetchHistory();
+  const attempts = events!.map((one) => one.activityTaskStartedEventAttributes?.attempt ?? 0);
+  expect(Math.max(...attempts)).toBeGreaterThan(1);
+});
+
+test('what is trained is what was sampled, token by token', async () => {
+  const group = await loadTrajectories(store, (await store.head(rolloutKey('alone', 'rl', 1, groupId(0))))!);
+  expect(group.episodes).toHaveLength(8);
+  let observed = 0;
+  for (const [i, episode] of group.episodes.entries()) {
+    expect(episode.status.kind).not.toBe('failed');
+    const { keys } = await store.listFolder(`runs/alone/parts/rl/000001/0/agent-${i}/turns/`);
+    const tree = new TurnTree();
+    for (const key of keys) tree.add((await store.find(key, turns))!);
+    const [row, ...others] = tree.rows();
+    expect(others).toEqual([]);
+    const { promptTokens } = group.tasks[episode.task]!;
+    expect([...promptTokens, ...episode.tokens]).toEqual([...row!.promptTokens, ...row!.tokens]);
+    const sampled = <T>(all: readonly T[], mask: readonly number[]) => all.filter((_, at) => mask[at] === 1);
+    expect(sampled(episode.tokens, episode.mask)).toEqual(sampled(row!.tokens, row!.mask));
+    expect(sampled(episode.samplerLogprobs, episode.mask)).toEqual(sampled(row!.samplerLogprobs, row!.mask));
+    observed += episode.mask.filter((bit) => bit === 0).length;
+  }
+  expect(observed).toBeGreaterThan(0);
+});

@@ -1,0 +1,153 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { assertStartable } from '../../../../activities/rollout/agents/assert-startable.ts';
+import { behindOnePrompt, episodeOfTurns } from '../../../../activities/rollout/agents/episode-of-turns.ts';
+import { Slots } from '../../../../activities/rollout/agents/slots.ts';
+import type { FollowedEpisode } from '../../../../activities/rollout/trajectory-parts.ts';
+import type { GroupTask } from '../../../../core/episode/episode.ts';
+import type { AgentSpec } from '../../../../core/schema/agent.ts';
+import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
+import type { StoredTurn } from '../../../../gateway/stored-turn.ts';
+import { tokenizer } from '../../../support/fixture-tokenizer.ts';
+
+const dialect = openDialect(tokenizer, {}, []);
+const call = '<tool_call>{"name":"add","arguments":{"a":1}}</tool_call>';
+
+/** A conversation whose turns say these texts, each after what the agent put there: the first one is the prompt. */
+function pathOf(said: readonly [put: string, text: string][]): StoredTurn[] {
+  return said.map(([put, text], i) => {
+    const messages = [{ role: i === 0 ? ('user' as const) : ('tool' as const), content: put }];
+    const tokens = tokenizer.encode(text);
+    return {
+      id: String(i),
+      parent: i === 0 ? null : String(i - 1),
+      asked: 'asked',
+      ordinal: 0,
+      tools: [],
+      messages,
+      observed: i === 0 ? dialect.promptTokens(messages) : dialect.messageTokens(messages, said[i - 1]![1]),
+      tokens,
+      samplerLogprobs: tokens.map((_, at) => -1 - i - at / 100),
+      finish: 'stop',
+      text,
+      answer: { role: 'assistant', content: text },
+      created: 0,
+    };
+  });
+}
+
+const task: GroupTask = {
+  ref: { environment: 'calculator', split: 'train', level: 1, index: 0 },
+  prompt: 'native',
+  promptTokens: [7, 7],
+};
+const made = (sample: number, said: readonly [string, string][], of = 0): FollowedEpisode => {
+  const { promptTokens, ...episode } = episodeOfTurns(pathOf(said), () => dialect);
+  return {
+    task: { ...task, promptTokens },
+    episode: { task: of, sample, ...episode, status: { kind: 'ended' } },
+  };
+};
+
+test('turns that were sampled are trained, and what the agent put between them is not', () => {
+  const { promptTokens, tokens, mask, samplerLogprobs, turns } = episodeOfTurns(
+    pathOf([
+      ['What is 1 + 2?', call],
+      ['3', 'so'],
+      ['say it', '<answer>3</answer>'],
+    ]),
+    () => dialect,
+  );
+  const trained = tokens.filter((_, at) => mask[at] === 1);
+  expect(tokenizer.decode(trained)).toBe(`${call}so<answer>3</answer>`);
+  expect(samplerLogprobs.every((logprob, at) => logprob < 0 === (mask[at] === 1))).toBe(true);
+  expect(tokenizer.decode(promptTokens)).toContain('What is 1 + 2?');
+  expect(tokenizer.decode(tokens.filter((_, at) => mask[at] === 0))).toContain('3');
+  for (const { start, end, text } of turns) expect(tokenizer.decode(tokens.slice(start, end))).toBe(text);
+  expect(turns.map(({ action, observation }) => [action.kind, observation])).toEqual([
+    ['call', { text: '3' }],
+    ['malformed', { text: 'say it', error: 'malformed-call' }],
+    ['answer', undefined],
+  ]);
+});
+
+test('whatever agents write as prompts, the tokens of each episode are its own, and no prompt is trained', () => {
+  const said = fc.array(fc.tuple(fc.constantFrom('ab', 'abc', 'x', ''), fc.constantFrom(call, 'so')), {
+    minLength: 1,
+    maxLength: 3,
+  });
+  fc.assert(
+    fc.property(fc.array(said, { minLength: 1, maxLength: 4 }), (all) => {
+      const episodes = all.map((one, sample) => made(sample, one));
+      const group = behindOnePrompt([task], episodes);
+      const { promptTokens } = group.tasks[0]!;
+      group.episodes.forEach(({ tokens, mask, samplerLogprobs, turns }, i) => {
+        const was = episodes[i]!;
+        expect([...promptTokens, ...tokens]).toEqual([...was.task.promptTokens, ...was.episode.tokens]);
+        expect([mask.length, samplerLogprobs.length]).toEqual([tokens.length, tokens.length]);
+        const sampled = all[i]!.flatMap(([, text]) => tokenizer.encode(text));
+        expect(tokens.filter((_, at) => mask[at] === 1)).toEqual(sampled);
+        for (const { start, end, text } of turns)
+          expect(tokenizer.decode(tokens.slice(start, end))).toBe(text);
+      });
+    }),
+  );
+});
+
+test('an episode that has failed has no tokens, and takes nothing of the prompt of the others', () => {
+  const failed: FollowedEpisode = {
+    task,
+    episode: {
+      task: 0,
+      sample: 1,
+      tokens: [],
+      mask: [],
+      samplerLogprobs: [],
+      turns: [],
+      status: { kind: 'failed', boundary: 'environment', reason: 'it ended with 1' },
+    },
+  };
+  const one = made(0, [['hello', 'so']]);
+  const group = behindOnePrompt(
+    [task, task],
+    [one, failed, { ...failed, episode: { ...failed.episode, task: 1 } }],
+  );
+  expect(group.tasks.map(({ promptTokens }) => promptTokens)).toEqual([one.task.promptTokens, [7, 7]]);
+  expect(group.episodes[1]).toEqual(failed.episode);
+});
+
+const agent: AgentSpec = { model: 'policy', timeoutSeconds: 1, maxAttempts: 1, concurrency: 1 };
+
+test('a command that is not there is refused, and so is a variable that is not set', async () => {
+  await assertStartable({ ...agent, command: ['sh', '-c', 'exit'] });
+  await assertStartable({ ...agent, url: 'http://127.0.0.1:9' });
+  const absent = { ...agent, command: ['no-such-agent'] as [string], inheritEnv: ['GRADUS_NO_SUCH_KEY'] };
+  await expect(assertStartable(absent)).rejects.toMatchObject({
+    boundary: 'spec',
+    retryable: false,
+    message: expect.stringMatching(
+      /before anything was spent[^]*agent.command\[0\]: "no-such-agent" is no program[^]*inheritEnv\[0\]: GRADUS_NO_SUCH_KEY is not set/,
+    ) as string,
+  });
+});
+
+test('no more agents are at work than may be, and who waits can be called off', async () => {
+  const slots = new Slots();
+  const { signal } = new AbortController();
+  const off = new AbortController();
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  let [most, now] = [0, 0];
+  const work = async (): Promise<void> => {
+    most = Math.max(most, ++now);
+    await opened;
+    now--;
+  };
+  const all = [1, 2, 3, 4].map(() => slots.with(2, signal, work));
+  const called = slots.with(2, off.signal, work);
+  off.abort(new Error('called off'));
+  await expect(called).rejects.toThrow('called off');
+  open();
+  await Promise.all(all);
+  expect(most).toBe(2);
+});
