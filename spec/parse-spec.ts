@@ -67,11 +67,11 @@ function refuseUnknownMethods({ stages }: WrittenSpec): void {
 
 /** Says what to write in place of the warm start that specs had beside their stages. */
 function refuseWarmStart(written: unknown): void {
-  const { warmStart } = Object(written) as { warmStart?: object };
+  const { warm_start: snake, warmStart = snake } = Object(written) as Record<string, object | undefined>;
   if (warmStart === undefined) return;
   const stage = JSON.stringify({ kind: 'supervised', name: 'warm-start', ...warmStart });
   const message = `is a stage: take it out, and put this at the beginning of "stages": ${stage}`;
-  throw refusalOfSpec(WHAT, [{ path: ['warmStart'], message }]);
+  throw refusalOfSpec(WHAT, [{ path: [snake === warmStart ? 'warm_start' : 'warmStart'], message }]);
 }
 
 /** What is refused of a field that nobody wrote is its default, which a person has not heard of. */

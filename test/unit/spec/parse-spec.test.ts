@@ -269,6 +269,11 @@ describe('a spec is refused, with the path and what to write,', () => {
       'warmStart: is a stage: take it out, and put this at the beginning of "stages": {"kind":"supervised","name":"warm-start","tasks":[{"environment":"calculator","levels":[1]}],"minibatch":32}',
     ],
     [
+      'for the same in the names of other trainers',
+      { ...plain(), warm_start: { minibatch: 32 } },
+      'warm_start: is a stage: take it out, and put this at the beginning of "stages": {"kind":"supervised","name":"warm-start","minibatch":32}',
+    ],
+    [
       'for an unknown field',
       { ...plain(), retentoin: {} },
       'retentoin: unknown field; did you mean "retention"?',
