@@ -104,3 +104,11 @@ test('what is trained is what was sampled, token by token', async () => {
   }
   expect(observed).toBeGreaterThan(0);
 });
+
+test('a run whose agent the worker cannot start fails before anything is spent, and says why', async () => {
+  const handle = await installation.runs.start('refused', spec({ command: ['no-such-agent'] }));
+  await expect(handle.result()).rejects.toMatchObject({
+    cause: { cause: { message: expect.stringMatching(/"no-such-agent" is no program/) as string } },
+  });
+  expect(await store.list('runs/refused/checkpoints/')).toEqual([]);
+});

@@ -86,6 +86,8 @@ test('a server and the rollout worker are killed in the middle, and the run ends
   const served = await handle.result();
   expect(served.end).toEqual(local.end);
 
+  const parts = await store.list('runs/served/parts/rl/');
+  expect(parts.some(({ key }) => key.includes('/sampled-'))).toBe(true);
   const pieces = await piecesOf('served');
   expect(pieces.length).toBeGreaterThan(100);
   for (const piece of pieces) {

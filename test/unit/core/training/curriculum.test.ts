@@ -136,6 +136,21 @@ describe('a curriculum', () => {
     expect(result.after).toMatchObject({ meanReward: 0.9 });
   });
 
+  test('tells all that samples who samples, and who acts', async () => {
+    const policy = { kind: 'recorded' as const, run: 'other' };
+    const agent = {
+      url: 'http://127.0.0.1:1',
+      model: 'policy',
+      timeoutSeconds: 1,
+      maxAttempts: 1,
+      concurrency: 1,
+    };
+    const { ports } = await run({ spec: { ...spec, policy, agent } });
+    const inputs = [...ports.stages, ...ports.supervisedStages].map((input) => input.spec);
+    for (const one of [...inputs, ...ports.training.evaluations])
+      expect(one).toMatchObject({ policy, agent });
+  });
+
   test('keeps the task indexes of its stages apart, however many steps each of them takes', async () => {
     const { ports } = await run();
     const [easy, hard] = ports.stages;
