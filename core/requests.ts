@@ -1,5 +1,6 @@
 import type { AlgorithmSpec } from './algorithms/index.ts';
 import type { Plan } from './algorithms/method.ts';
+import type { PreferenceSpec } from './algorithms/preference.ts';
 import type { Score } from './algorithms/scores.ts';
 import type { Objective, OfSamples } from './algorithms/objective.ts';
 import type { Incident } from './episode/incidents.ts';
@@ -345,8 +346,8 @@ export interface DemonstrationsRequest {
   shownBefore?: Shown;
   arms: Arm[];
   count: number;
-  /** In the place of demonstrations of the arms: the data that was given, and what it is called. */
-  given?: { source: string; ref: BlobRef };
+  /** In the place of demonstrations of the arms: the data that was given, what it is called, and what learns preferences of it. */
+  given?: { source: string; ref: BlobRef; prefers?: PreferenceSpec['kind'] };
   /** Demonstrations of which none fits into an episode are refused. Absent: nothing is. */
   limits?: EpisodeLimits;
   updates: UpdatePlan;

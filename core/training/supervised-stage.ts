@@ -50,6 +50,10 @@ export const demonstrationsOf = ({
   minibatch,
 }: Pick<SupervisedStageSpec, 'updatesPerRound' | 'minibatch'>): number => updatesPerRound * minibatch;
 
+/** The two of a preference; of `kto` each with its completion behind another prompt. */
+const sequencesOfExample = ({ objective }: Pick<SupervisedStageSpec, 'objective'>): number =>
+  objective ? 2 : 1;
+
 /**
  * Supervised rounds on freshly generated demonstrations until every arm succeeds now and then; where its rounds do not
  * suffice a person is asked. `gate` is passed before each round and may wait, stop, or carry the state elsewhere.
@@ -105,7 +109,12 @@ export async function superviseStage(
         incidents: evaluation.incidents ?? [],
       }),
     });
-    const pinned = [state.checkpoint, ...(reference === null ? [] : [reference])];
+    const pinned = [
+      state.checkpoint,
+      ...(reference === null ? [] : [reference]),
+      // What preferences are held to.
+      ...(stage.objective ? [input.checkpoint] : []),
+    ];
     await ports.retain({ run, retention, pinned, scores: [] });
     const { kind, question } = decision;
     const reason = decision.reason ?? '';
@@ -145,10 +154,17 @@ export async function superviseStage(
       shownBefore: input.shownBefore,
       arms: stage.arms,
       count: demonstrationsOf(stage),
-      ...(stage.data !== undefined && stage.given && { given: { source: stage.data, ref: stage.given } }),
+      ...(stage.data !== undefined &&
+        stage.given && {
+          given: {
+            source: stage.data,
+            ref: stage.given,
+            ...(stage.objective && { prefers: stage.objective.kind }),
+          },
+        }),
       limits: sampling,
       updates: {
-        minibatch: stage.minibatch,
+        minibatch: stage.minibatch * sequencesOfExample(stage),
         epochs: 1,
         seed: updateSeed(seed, stage.name, input.stepsBefore + round),
       },
@@ -162,11 +178,11 @@ export async function superviseStage(
       step: input.stepsBefore + round,
       parent: state.checkpoint,
       batch: demonstrations.batch,
-      objective: { kind: 'supervised' },
+      objective: stage.objective ?? { kind: 'supervised' },
       optimizer: stage.optimizer,
       resetOptimizer: round === 1,
       seed,
-      reference: null,
+      reference: stage.objective ? input.checkpoint : null,
       lora: input.spec.lora,
       compute: input.spec.learner,
     });
