@@ -20,6 +20,7 @@ import type { RewardSpec } from './schema/reward.ts';
 import type { SamplingSpec } from './schema/sampling.ts';
 import type { Arm } from './schema/tasks.ts';
 import type { VerificationSpec } from './schema/verification.ts';
+import type { Proportion } from './statistics/intervals.ts';
 import type { ArmHowSolved } from './training/how-solved.ts';
 import type { BehaviourCounts, StepAnswer, StepFacts } from './training/step-facts.ts';
 
@@ -459,6 +460,8 @@ export interface EvaluationRequest {
   reward: RewardSpec;
   /** Absent: the fast tier has the last word. */
   verification?: VerificationSpec;
+  /** Says how many samples of a task differ. */
+  distinct?: true;
   /** Groups that are stored already are taken as they are, and not rolled out again. Absent: all are rolled out. */
   adopts?: true;
 }
@@ -470,6 +473,8 @@ export interface EvaluationResult {
   sampledTokens: number;
   /** How tasks were gone about, by arm; absent where nothing could be rolled out. */
   conduct?: ArmHowSolved[];
+  /** Samples beyond the first of their task, and those of them that differ from all before; absent where nobody asked. */
+  distinct?: Proportion;
   spans: Span[];
   incidents?: Incident[];
 }

@@ -64,6 +64,34 @@ export const supervisedStageSchema = z
         ),
         tasksPerLevel: count(MOST_TASKS, MEASURED).default(64).describe(`Held-out tasks per level. ${FEWER}`),
         unjudgedAtMost: unjudgedSchema,
+        enough: z
+          .strictObject({
+            lossFallBelow: fraction
+              .default(0.02)
+              .describe(
+                'The mean loss has to fall by less than this part of itself from the first half of the latest rounds to the second.',
+              ),
+            rounds: count(200, 'each of them is carried from round to round', 2)
+              .default(4)
+              .describe('The latest rounds.'),
+            formatAtLeast: fraction
+              .default(0.9)
+              .describe(
+                'Share of held-out samples that have to come to an end with every turn a call or an answer.',
+              ),
+            distinctAtLeast: fraction
+              .default(0.2)
+              .describe(
+                'Of the held-out samples beyond the first of each task, the share that has to differ from all before.',
+              ),
+            samples: count(64, 'a few show whether they differ', 2)
+              .default(4)
+              .describe('Samples of each held-out task.'),
+          })
+          .optional()
+          .describe(
+            'Asks for more than success: that the loss no longer falls, the format is right, and answers still differ. With successAtLeast 0 these three decide alone.',
+          ),
       })
       .describe('The goal of the stage.'),
   })
@@ -128,9 +156,11 @@ export function checkSupervisedStage(
   const path = [...at, 'graduation', 'tasksPerLevel'];
   const { tasksPerLevel } = graduation;
   checkCount({ tasks, split: 'heldout', count: tasksPerLevel, of: 'each' }, path, environments, refuse);
-  const measured = tasksPerLevel * armsOf(tasks).length;
+  const { enough } = graduation;
+  const measured = tasksPerLevel * armsOf(tasks).length * (enough?.samples ?? 1);
   if (measured > MOST_TASKS) {
-    refuse(path, `makes ${measured} tasks a measurement, at most ${MOST_TASKS}: lower it`);
+    const what = enough ? `samples of ${enough.samples} a task` : 'tasks';
+    refuse(path, `makes ${measured} ${what} a measurement, at most ${MOST_TASKS}: lower it`);
   }
   const demonstrations = updatesPerRound * minibatch;
   if (demonstrations > MOST_DEMONSTRATIONS) {
