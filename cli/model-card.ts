@@ -3,6 +3,7 @@ import { armName } from '../core/names.ts';
 import type { CheckpointRef } from '../core/refs.ts';
 import type { ArmTally } from '../core/requests.ts';
 import { roleOfRule, ruleName } from '../core/reward/rules.ts';
+import type { PreferenceSpec } from '../core/algorithms/preference.ts';
 import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
 import type { RewardSpec } from '../core/schema/reward.ts';
 import type { RlStageSpec } from '../core/schema/stages/rl.ts';
@@ -61,7 +62,12 @@ export function modelCard({ ref, manifest, spec, before, after }: Provenance): s
   for (const stage of spec.stages) {
     const name = `stage "${stage.name}"`;
     if (stage.kind === 'supervised') {
-      row(name, `supervised on ${arms(stage.arms)}, learning rate ${stage.optimizer.learningRate}`);
+      const { algorithm, arms: measured, optimizer } = stage;
+      const learnt = algorithm
+        ? `${algorithm.kind} on given preferences, measured on ${arms(measured)}`
+        : `supervised on ${arms(measured)}`;
+      const constants = algorithm ? constantsOf(algorithm) : '';
+      row(name, `${learnt}, learning rate ${optimizer.learningRate}${constants}`);
       continue;
     }
     const { algorithm } = stage;
@@ -118,7 +124,7 @@ function samplesInWords({ collect, numGenerations }: RlStageSpec): string {
 }
 
 /** What a method was told, beyond its name. */
-const constantsOf = (algorithm: RlStageSpec['algorithm']): string =>
+const constantsOf = (algorithm: RlStageSpec['algorithm'] | PreferenceSpec): string =>
   Object.entries(algorithm)
     .filter(([name]) => name !== 'kind')
     .map(([name, value]) => `, ${name} ${typeof value === 'object' ? JSON.stringify(value) : value}`)

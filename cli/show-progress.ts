@@ -3,6 +3,7 @@ import { rate } from '../core/statistics/intervals.ts';
 import type { Interval } from '../core/statistics/intervals.ts';
 import type { ArmTally } from '../core/requests.ts';
 import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
+import { criterionInWords } from '../core/training/enough.ts';
 import { decimals } from '../core/decimals.ts';
 import { shortened } from './shortened.ts';
 import type { Progress } from '../workflows/control/messages.ts';
@@ -65,6 +66,7 @@ export function progressLine(progress: Progress, columns = Infinity): string {
         ? `${toolFailuresOf(heldOut.arms)} of ${total(heldOut.arms).trials} failed at a tool`
         : null,
     ],
+    [4, step.criteria === undefined ? null : step.criteria.map(criterionInWords).join('; ')],
     [5, step.meanReward === null ? null : `reward ${decimals(step.meanReward, 3)}`],
     [6, entropy === null ? null : `entropy${on} ${entropy.toFixed(3)}`],
     [3, (step.equalGroups ?? 0) < MOSTLY ? null : `σ = 0 in ${percent(step.equalGroups!)} of groups`],

@@ -29,6 +29,7 @@ import type { Decision, Question } from './question.ts';
 import type { CheckpointRef } from './refs.ts';
 import type { Changed } from './run-change.ts';
 import type { RewardSpec } from './schema/reward.ts';
+import type { Criterion } from './training/enough.ts';
 import type { ArmEstimates } from './training/task-draw.ts';
 import type { StepFacts } from './training/step-facts.ts';
 import type { TimeSplit } from './time/time-split.ts';
@@ -96,6 +97,8 @@ export interface StepReport {
   trainSuccess: number | null;
   /** `errorLeft` and `errorPart` as in the facts of the step. */
   heldOut: { arms: ArmTally[]; step: number; errorLeft?: number; errorPart?: number } | null;
+  /** As in the facts of the step. */
+  criteria?: Criterion[];
   metrics: LearnerMetrics | null;
   backend: string | null;
   outcomes: OutcomeCounts;

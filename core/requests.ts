@@ -1,5 +1,6 @@
 import type { AlgorithmSpec } from './algorithms/index.ts';
 import type { Plan } from './algorithms/method.ts';
+import type { PreferenceSpec } from './algorithms/preference.ts';
 import type { Score } from './algorithms/scores.ts';
 import type { Objective, OfSamples } from './algorithms/objective.ts';
 import type { Incident } from './episode/incidents.ts';
@@ -20,6 +21,7 @@ import type { RewardSpec } from './schema/reward.ts';
 import type { SamplingSpec } from './schema/sampling.ts';
 import type { Arm } from './schema/tasks.ts';
 import type { VerificationSpec } from './schema/verification.ts';
+import type { Proportion } from './statistics/intervals.ts';
 import type { ArmHowSolved } from './training/how-solved.ts';
 import type { BehaviourCounts, StepAnswer, StepFacts } from './training/step-facts.ts';
 
@@ -353,8 +355,8 @@ export interface DemonstrationsRequest {
   shownBefore?: Shown;
   arms: Arm[];
   count: number;
-  /** In the place of demonstrations of the arms: the data that was given, and what it is called. */
-  given?: { source: string; ref: BlobRef };
+  /** In the place of demonstrations of the arms: the data that was given, what it is called, and what learns preferences of it. */
+  given?: { source: string; ref: BlobRef; prefers?: PreferenceSpec['kind'] };
   /** Demonstrations of which none fits into an episode are refused. Absent: nothing is. */
   limits?: EpisodeLimits;
   updates: UpdatePlan;
@@ -480,6 +482,8 @@ export interface EvaluationRequest {
   reward: RewardSpec;
   /** Absent: the fast tier has the last word. */
   verification?: VerificationSpec;
+  /** Says how many samples of a task differ. */
+  distinct?: true;
   /** Groups that are stored already are taken as they are, and not rolled out again. Absent: all are rolled out. */
   adopts?: true;
 }
@@ -491,6 +495,8 @@ export interface EvaluationResult {
   sampledTokens: number;
   /** How tasks were gone about, by arm; absent where nothing could be rolled out. */
   conduct?: ArmHowSolved[];
+  /** Samples beyond the first of their task, and those of them that differ from all before; absent where nobody asked. */
+  distinct?: Proportion;
   spans: Span[];
   incidents?: Incident[];
 }

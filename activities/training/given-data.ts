@@ -2,7 +2,6 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { LineProblem, readGivenLine } from '../../core/schema/given-line.ts';
-import type { GivenLine, GivenMessage, GivenTool } from '../../core/schema/given-line.ts';
 import { invalidData, linesOf } from '../../core/json/lines.ts';
 import { RandomStream } from '../../core/random.ts';
 import type { BlobRef } from '../../core/refs.ts';
@@ -12,7 +11,6 @@ import type { ModelSource } from '../../core/schema/model.ts';
 import type { StageSpec } from '../../core/schema/stages/stages.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
 import { tokenizerConfigOf, withDialect } from '../../engine/dialect/checkpoint-dialect.ts';
-import type { ChatMessage, Dialect, WrittenTurn } from '../../engine/dialect/contract.ts';
 import { openDialect } from '../../engine/dialect/open-dialect.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
@@ -24,6 +22,10 @@ import { EventLoopTurns } from '../../engine/in-pieces.ts';
 import { sha256OfMany } from '../../store/digest.ts';
 import { dataKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { givenExample, numbered } from './given-examples.ts';
+import type { Prefers } from './given-examples.ts';
+import { ORDER_ALONE } from './given-sequence.ts';
+import type { PlacedLine, WriterFor } from './given-sequence.ts';
 
 // Data that a person gives, as lines of JSON. A run keeps a copy under its digest when it begins: whatever becomes of the
 // file, the run trains on what was checked.
@@ -31,20 +33,10 @@ import type { ObjectStore } from '../../store/objects/object-store.ts';
 /** Of a file: it is held as a whole while a batch is made. */
 const MOST_BYTES = 2 ** 30;
 
-/** A line and where it is from. */
-export interface PlacedLine {
-  /** File and line. */
-  where: string;
-  line: GivenLine;
-}
-
-/** Binds a model's dialect to the tools of a line, or to those of the stage's environment. */
-export type DialectFor = (tools: readonly GivenTool[] | undefined) => Dialect;
-
 export function givenDialects(
   files: ModelFiles,
   { tools: own }: Pick<HostedEnvironment, 'tools'>,
-): DialectFor {
+): WriterFor {
   const tokenizer = Tokenizer.fromJson(textOf(files, 'tokenizer.json'));
   const config = tokenizerConfigOf(files);
   const described = own.map((tool) => tool.described);
@@ -54,16 +46,6 @@ export function givenDialects(
 /** Tokens that a model holds. */
 export const roomIn = (files: ModelFiles): number =>
   modelConfigOf(jsonOf(files, 'config.json'), jsonOf(files, 'tokenizer.json')).maxPositions;
-
-/** Writes nothing: of a model whose tokenizer is still to be made only the order of messages can be checked. */
-const ORDER_ALONE: Pick<Dialect, 'name' | 'promptTokens' | 'turnTokens' | 'turnText' | 'observationTokens'> =
-  {
-    name: 'gradus',
-    promptTokens: () => [],
-    turnTokens: () => [],
-    turnText: () => '',
-    observationTokens: () => [],
-  };
 
 /**
  * The stages of a run, each that has data with the copy that it is trained on. Every line is checked; of a model that is
@@ -83,12 +65,12 @@ export async function withGiven(
     }
     const environment = environmentOf(environments, stage.arms[0]!.environment);
     const files = model.kind === 'from' ? await speakingFiles(store, model, signal) : null;
-    const dialectFor = files === null ? () => ORDER_ALONE : givenDialects(files, environment);
+    const writerFor = files === null ? () => ORDER_ALONE : givenDialects(files, environment);
     const room = files === null ? Infinity : roomIn(files);
     const { ref } = await openGiven(
       store,
       stage.data,
-      (line) => givenSequence(line, dialectFor, room),
+      (line) => givenExample(line, writerFor, room, stage.algorithm?.kind),
       signal,
     );
     opened.push({ ...stage, given: ref });
@@ -185,101 +167,28 @@ export interface GivenRequest {
   stage: string;
   /** Tokens that the model holds. */
   room: number;
+  /** What learns preferences of the lines; absent: they are imitated. */
+  prefers?: Prefers | undefined;
 }
 
 /** The sequences of a round. Throws GradusError('spec', 'invalid-data') with file and line for what the dialect cannot write. */
 export async function givenSequences(
   store: ObjectStore,
-  dialectFor: DialectFor,
-  { source, ref, count, round, seed, stage, room }: GivenRequest,
+  writerFor: WriterFor,
+  { source, ref, count, round, seed, stage, room, prefers }: GivenRequest,
   signal: AbortSignal,
 ): Promise<TrainingSample[]> {
   const lines: PlacedLine[] = [];
   for await (const line of placed(await store.get(ref, { signal }), source, signal)) lines.push(line);
   const turns = new EventLoopTurns(signal);
-  const sequences: TrainingSample[] = [];
+  const examples: TrainingSample[][] = [];
   let order: number[] = [];
   for (let i = (round - 1) * count; i < round * count; i++) {
     if (turns.due) await turns.take();
     const [pass, place] = [Math.floor(i / lines.length), i % lines.length];
     if (order.length === 0 || place === 0)
       order = new RandomStream(seed, 'given', stage, pass).shuffle([...lines.keys()]);
-    sequences.push(givenSequence(lines[order[place]!]!, dialectFor, room));
+    examples.push(givenExample(lines[order[place]!]!, writerFor, room, prefers));
   }
-  return sequences;
-}
-
-/** A demonstration as tokens: what the assistant said is masked in, unless its message says otherwise. */
-export function givenSequence(
-  { where, line }: PlacedLine,
-  dialectFor: (tools: readonly GivenTool[] | undefined) => typeof ORDER_ALONE,
-  room = Infinity,
-): TrainingSample {
-  if (line.kind !== 'demonstration')
-    throw invalidData(
-      where,
-      'is a preference, and this stage imitates: give "messages", or "prompt" and "completion"',
-    );
-  const dialect = dialectFor(line.tools);
-  const first = line.messages.findIndex(({ role }) => role === 'assistant');
-  if (first === 0) throw invalidData(where, 'begins with what the assistant said: a prompt is missing');
-  const advantages: number[] = [];
-  const samplerLogprobs: number[] = [];
-  const sequence: TrainingSample = { tokens: [], mask: [], streams: { advantages, samplerLogprobs } };
-  const append = (tokens: readonly number[], mask: 0 | 1): void => {
-    for (const token of tokens) {
-      sequence.tokens.push(token);
-      sequence.mask.push(mask);
-      advantages.push(mask * line.weight);
-      samplerLogprobs.push(0);
-    }
-  };
-  try {
-    append(dialect.promptTokens(line.messages.slice(0, first).map(chatMessage)), 0);
-    const rest = line.messages.slice(first);
-    for (let i = 0; i < rest.length;) {
-      const message = rest[i]!;
-      const turn = writtenTurn(message, where);
-      append(dialect.turnTokens(turn), message.trained ? 1 : 0);
-      const results = rest.slice(i + 1).findIndex(({ role }) => role !== 'tool');
-      const end = results < 0 ? rest.length : i + 1 + results;
-      const observed = rest.slice(i + 1, end).map(({ content }) => content);
-      if (turn.call !== undefined && observed.length === 0 && end < rest.length)
-        throw invalidData(where, `goes on after a call of ${turn.call.name} without a message of role tool`);
-      if (observed.length > 0) {
-        if (turn.call === undefined)
-          throw invalidData(where, 'has a message of role tool after one without a call');
-        append(dialect.observationTokens({ text: observed.join('\n') }, dialect.turnText(turn)), 0);
-      }
-      if (end < rest.length && turn.call === undefined)
-        throw invalidData(
-          where,
-          `goes on after an answer with a message of role ${rest[end]!.role}: an episode ends with its answer, so write each exchange as a line of its own`,
-        );
-      if (end < rest.length && rest[end]!.role !== 'assistant')
-        throw invalidData(where, `has a message of role ${rest[end]!.role} where the assistant is to go on`);
-      i = end;
-    }
-  } catch (error) {
-    if (!(error instanceof GradusError) || error.type === 'invalid-data') throw error;
-    throw invalidData(where, `cannot be written in the dialect ${dialect.name}: ${error.message}`, error);
-  }
-  const { length } = sequence.tokens;
-  if (length > room)
-    throw invalidData(where, `takes ${length} tokens, and the model holds ${room}: leave it out`);
-  return sequence;
-}
-
-function chatMessage({ role, content }: GivenMessage): ChatMessage {
-  return { role, content };
-}
-
-/** A turn is one call, or one answer. */
-function writtenTurn(
-  { role, content, reasoning_content: thought, call }: GivenMessage,
-  where: string,
-): WrittenTurn {
-  if (role !== 'assistant') throw invalidData(where, `has a message of role ${role} in the place of a turn`);
-  if (call && content.trim() !== '' && thought === undefined) return { think: content, call };
-  return { ...(thought !== undefined && { think: thought }), ...(call ? { call } : { answer: content }) };
+  return numbered(examples, room, prefers);
 }

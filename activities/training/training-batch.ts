@@ -59,17 +59,18 @@ function marksOf(sequences: readonly TrainingSample[]): TrainBatch['sequences'] 
   );
 }
 
-/** Places of the sequences that must be in one update: the two of a pair, else each alone. */
+/** Places of the sequences that must be in one update: the two of a pair, and what stays together, else each alone. */
 function unitsOf(sequences: readonly TrainingSample[]): number[][] {
   const units: number[][] = [];
-  const ofPair = new Map<number, number[]>();
-  sequences.forEach(({ pair }, i) => {
-    const begun = pair === undefined ? undefined : ofPair.get(pair);
+  const ofNumber = new Map<number, number[]>();
+  sequences.forEach(({ pair, together }, i) => {
+    const number = pair ?? together;
+    const begun = number === undefined ? undefined : ofNumber.get(number);
     if (begun) begun.push(i);
     else {
       const unit = [i];
       units.push(unit);
-      if (pair !== undefined) ofPair.set(pair, unit);
+      if (number !== undefined) ofNumber.set(number, unit);
     }
   });
   return units;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { count, positive } from '../fields.ts';
 import type { SampleAdvantages } from './advantage.ts';
 import type { Method } from './method.ts';
+import type { DpoObjective, OfSamples } from './objective.ts';
 import { pairsInwards } from './pairs.ts';
 import { rewardedOf } from './sampled.ts';
 import { ofSamples, passes, planOf } from './surrogate.ts';
@@ -35,8 +36,34 @@ const schema = z.strictObject({
   ...passes,
 });
 
+/** What it says of the loss, whoever made the pairs. */
+export const dpoLossSchema = schema.pick({ kind: true, variant: true, beta: true, labelSmoothing: true });
+type LossSpec = z.output<typeof dpoLossSchema>;
+
+export const dpoObjective = (
+  { variant, beta, labelSmoothing }: LossSpec,
+  { temperature, topK }: OfSamples,
+): DpoObjective => ({ kind: 'dpo', temperature, topK, variant, beta, labelSmoothing });
+
 /** Of `ipo`, which then wants 500 nats between two samples: longer ones than are trained here differ by less. */
 const LEAST_IPO_BETA = 1e-3;
+
+export function refuseDpo({ variant, labelSmoothing, beta }: LossSpec): { field: string; message: string }[] {
+  if (variant !== 'ipo') return [];
+  return [
+    ...(labelSmoothing > 0
+      ? [{ field: 'labelSmoothing', message: 'does nothing for ipo: leave it out, or choose sigmoid' }]
+      : []),
+    ...(beta < LEAST_IPO_BETA
+      ? [
+          {
+            field: 'beta',
+            message: `makes ipo drive the log-ratios of a pair 1 / (2 beta) = ${1 / (2 * beta)} nats apart, where nothing of the policy is left: give ${LEAST_IPO_BETA} or more`,
+          },
+        ]
+      : []),
+  ];
+}
 
 export const dpo: Method<typeof schema> = {
   schema,
@@ -46,9 +73,7 @@ export const dpo: Method<typeof schema> = {
   whole: true,
   offPolicy: true,
   plan: (spec, sampling) => {
-    const { temperature, topK } = ofSamples(sampling);
-    const { variant, beta, labelSmoothing } = spec;
-    return planOf(spec, { kind: 'dpo', temperature, topK, variant, beta, labelSmoothing });
+    return planOf(spec, dpoObjective(spec, ofSamples(sampling)));
   },
   advantages: (groups, { pairsPerTask }) => {
     let pair = 0;
@@ -72,17 +97,5 @@ export const dpo: Method<typeof schema> = {
         }),
     );
   },
-  refuse: ({ variant, labelSmoothing, beta }) => [
-    ...(variant === 'ipo' && labelSmoothing > 0
-      ? [{ field: 'labelSmoothing', message: 'does nothing for ipo: leave it out, or choose sigmoid' }]
-      : []),
-    ...(variant === 'ipo' && beta < LEAST_IPO_BETA
-      ? [
-          {
-            field: 'beta',
-            message: `makes ipo drive the log-ratios of a pair 1 / (2 beta) = ${1 / (2 * beta)} nats apart, where nothing of the policy is left: give ${LEAST_IPO_BETA} or more`,
-          },
-        ]
-      : []),
-  ],
+  refuse: refuseDpo,
 };

@@ -3,6 +3,7 @@ import { amount, positive } from '../fields.ts';
 import { overSamples } from './advantage.ts';
 import type { SampleAdvantages } from './advantage.ts';
 import type { Method } from './method.ts';
+import type { KtoObjective, OfSamples } from './objective.ts';
 import { ofSamples, passes, planOf } from './surrogate.ts';
 
 /**
@@ -29,6 +30,33 @@ const schema = z.strictObject({
   ...passes,
 });
 
+/** What it says of the loss, whoever made the examples. */
+export const ktoLossSchema = schema.pick({
+  kind: true,
+  beta: true,
+  desirableWeight: true,
+  undesirableWeight: true,
+});
+type LossSpec = z.output<typeof ktoLossSchema>;
+
+export const ktoObjective = (
+  { beta, desirableWeight, undesirableWeight }: LossSpec,
+  { temperature, topK }: OfSamples,
+): KtoObjective => ({ kind: 'kto', temperature, topK, beta, desirableWeight, undesirableWeight });
+
+export const refuseKto = ({
+  desirableWeight,
+  undesirableWeight,
+}: LossSpec): { field: string; message: string }[] =>
+  desirableWeight === 0 && undesirableWeight === 0
+    ? [
+        {
+          field: 'desirableWeight',
+          message: 'and undesirableWeight are both 0, so nothing would be trained: raise one of them',
+        },
+      ]
+    : [];
+
 export const kto: Method<typeof schema> = {
   schema,
   perGroup: false,
@@ -38,13 +66,7 @@ export const kto: Method<typeof schema> = {
   offPolicy: true,
   learningRate: 1e-4,
   plan: (spec, sampling) => {
-    const { temperature, topK } = ofSamples(sampling);
-    const { beta, desirableWeight, undesirableWeight } = spec;
-    return planOf(
-      spec,
-      { kind: 'kto', temperature, topK, beta, desirableWeight, undesirableWeight },
-      { contrast: 'step' },
-    );
+    return planOf(spec, ktoObjective(spec, ofSamples(sampling)), { contrast: 'step' });
   },
   advantages: (groups) => {
     const judged = groups.flatMap(({ samples }, group) => {
@@ -66,13 +88,5 @@ export const kto: Method<typeof schema> = {
     }));
     return [...judged, ...mismatched];
   },
-  refuse: ({ desirableWeight, undesirableWeight }) =>
-    desirableWeight === 0 && undesirableWeight === 0
-      ? [
-          {
-            field: 'desirableWeight',
-            message: 'and undesirableWeight are both 0, so nothing would be trained: raise one of them',
-          },
-        ]
-      : [],
+  refuse: refuseKto,
 };

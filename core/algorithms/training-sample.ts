@@ -20,6 +20,8 @@ export interface TrainingSample {
   late?: true;
   /** Sequences of one number are the two of a preference, and stay in one update. */
   pair?: number;
+  /** Sequences of one number stay in one update, without being a pair: an example, and what it is compared with. */
+  together?: number;
   /** 1: preferred, or desirable; −1: the other; 0: neither. */
   label?: 1 | -1 | 0;
   /** The number of the teacher that it follows; absent: all of them by weight. */

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { didYouMean } from '../did-you-mean.ts';
 import type { Json } from '../json/json.ts';
 
-// Lines of data in the shapes that the field has: OpenAI's `messages`, TRL's `prompt` with `completion` or with `chosen` and
-// `rejected`, plain and conversational, and trajectories of ATIF. Each comes down to a prompt and the turns after it.
+// Lines of data in the shapes that the field has: OpenAI's `messages`, TRL's `prompt` with `completion` (and `label`) or with
+// `chosen` and `rejected`, plain and conversational, and trajectories of ATIF. Each comes down to a prompt and the turns after it.
 
 /** Brackets within brackets: a line that nests deeper is no conversation. */
 const DEEPEST = 64;
@@ -33,7 +33,12 @@ interface Given {
 
 /** A line, read. All messages behind the prompt are those of an episode. */
 export type GivenLine =
-  | (Given & { kind: 'demonstration'; messages: GivenMessage[] })
+  | (Given & {
+      kind: 'demonstration';
+      messages: GivenMessage[];
+      /** TRL's `label`: whether it is good; absent: nobody says. */
+      label?: boolean;
+    })
   | (Given & {
       kind: 'preference';
       prompt: GivenMessage[];
@@ -77,6 +82,8 @@ const tool = z.looseObject({
 
 const shared = {
   tools: z.array(tool).nullish(),
+  /** Others keep something else under this name: only a truth value is one. */
+  label: z.unknown().optional(),
   weight: z.number().positive().max(MOST_WEIGHT).optional(),
 };
 const side = z.union([text, z.array(message).nonempty()]);
@@ -199,10 +206,18 @@ function givenOf({
   return { weight, ...(described && { tools: described }) };
 }
 
-function demonstrationOf(messages: GivenMessage[], rest: Parameters<typeof givenOf>[0]): GivenLine {
+function demonstrationOf(
+  messages: GivenMessage[],
+  { label, ...rest }: Parameters<typeof givenOf>[0] & { label?: unknown },
+): GivenLine {
   if (!messages.some(({ trained }) => trained))
     throw new LineProblem('has nothing that the assistant said, which is all that is trained on');
-  return { kind: 'demonstration', messages, ...givenOf(rest) };
+  return {
+    kind: 'demonstration',
+    messages,
+    ...givenOf(rest),
+    ...(typeof label === 'boolean' && { label }),
+  };
 }
 
 function preferenceOf({ prompt, chosen, rejected, ...rest }: z.output<typeof SHAPES.preference>): GivenLine {
@@ -216,6 +231,8 @@ function preferenceOf({ prompt, chosen, rejected, ...rest }: z.output<typeof SHA
   for (const [name, messages] of Object.entries(sides))
     if (!messages.some(({ trained }) => trained))
       throw new LineProblem(`has nothing that the assistant said in ${name}`);
+  if (JSON.stringify(sides.chosen) === JSON.stringify(sides.rejected))
+    throw new LineProblem('says the same in chosen and rejected, of which neither can be preferred');
   return { kind: 'preference', prompt: untrained(before), ...sides, ...givenOf(rest) };
 }
 

@@ -25,22 +25,20 @@ const others = {
     .describe('Clip of the global L2 norm; 0 leaves it alone.'),
 };
 
-const ADAM = 'Adam (Kingma & Ba 2015).';
-
-/** `learningRate` is its default. */
-export const optimizerSchema = (learningRate: number) =>
+/** Who reads the spec gives the learning rate where it is absent; `usual` says which. */
+const optimizerSchema = (usual: string) =>
   z
-    .strictObject({ learningRate: rate.default(learningRate).describe('After the warm-up.'), ...others })
+    .strictObject({ learningRate: rate.optional().describe(usual), ...others })
     .prefault({})
-    .describe(ADAM);
+    .describe('Adam (Kingma & Ba 2015).');
 
 /** The default of its learning rate is that of the stage's method. */
-export const methodsOptimizerSchema = z
-  .strictObject({
-    learningRate: rate.optional().describe('Default 0.0003, and 0.0001 for kto.'),
-    ...others,
-  })
-  .prefault({})
-  .describe(ADAM);
+export const methodsOptimizerSchema = optimizerSchema('Default 0.0003, and 0.0001 for kto.');
 
-export type OptimizerSpec = z.output<ReturnType<typeof optimizerSchema>>;
+export const supervisedOptimizerSchema = optimizerSchema(
+  'After the warm-up. Default 0.001; with an algorithm 0.0003 for dpo, and 0.0001 for kto.',
+);
+
+export interface OptimizerSpec extends Omit<z.output<typeof methodsOptimizerSchema>, 'learningRate'> {
+  learningRate: number;
+}

@@ -13,6 +13,7 @@ import type {
   GroupResult,
 } from '../requests.ts';
 import { armName } from '../names.ts';
+import type { Proportion } from '../statistics/intervals.ts';
 import { addBehaviour, noBehaviour } from './behaviour.ts';
 import { addByArm } from './how-solved.ts';
 import { failedTasksOf } from './tasks-again.ts';
@@ -95,8 +96,15 @@ export async function evaluate(
       results.flatMap((result) => result.spans),
     ),
     ...(summary.conduct && { conduct: summary.conduct }),
+    ...(request.distinct && { distinct: distinctOf(summary.behaviour, samples) }),
     incidents: summary.incidents,
   };
+}
+
+/** Every task of a group that was rolled out has all of its samples. */
+function distinctOf({ episodes, duplicateEpisodes }: GroupCounts['behaviour'], samples: number): Proportion {
+  const trials = episodes - episodes / samples;
+  return { successes: trials - duplicateEpisodes, trials };
 }
 
 const isVerifiedAbove = ({ verification, reward }: EvaluationRequest): boolean =>

@@ -183,7 +183,7 @@ export function everyArmSucceeds(
   { arms, graduation }: SupervisedRules,
   tallies: readonly ArmTally[],
 ): boolean {
-  const tasks = graduation.tasksPerLevel * arms.length;
+  const tasks = graduation.tasksPerLevel * arms.length * (graduation.enough?.samples ?? 1);
   const shown = shownSuccess(arms, { ...graduation, tasks }, tallies);
   return arms.every((arm) => {
     const one = shown.find((candidate) => armName(candidate.arm) === armName(arm));

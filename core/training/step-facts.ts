@@ -8,6 +8,7 @@ import type { CheckpointRef } from '../refs.ts';
 import type { EnvironmentScale } from '../reward/normalization.ts';
 import type { ArmTally, LearnerMetrics } from '../requests.ts';
 import type { TimeSplit } from '../time/time-split.ts';
+import type { Criterion } from './enough.ts';
 import type { ArmHowSolved } from './how-solved.ts';
 import type { ArmEstimates } from './task-draw.ts';
 
@@ -36,6 +37,8 @@ export interface StepFacts {
   learner: Omit<LearnerMetrics, 'seconds'> | null;
   /** Of the checkpoint after the step, on tasks that are not trained on; null where it was not measured. */
   heldOut: HeldOutFacts | null;
+  /** Of a supervised stage that asks whether it is enough: how far each criterion is; absent of others. */
+  criteria?: Criterion[];
   /** What the stage knows of its arms after this step; empty in a warm start. */
   estimates: ArmEstimates;
   /** Number of the newest change of the run that held in the step (`runs/<run>/changes`); absent where there is none. */

@@ -30,6 +30,7 @@ export function reportOf(facts: StepFacts): StepReport {
       ...(heldOut.errorLeft !== undefined && { errorLeft: heldOut.errorLeft }),
       ...(heldOut.errorPart !== undefined && { errorPart: heldOut.errorPart }),
     },
+    ...(facts.criteria && { criteria: facts.criteria }),
     metrics: learner === null ? null : { ...learner, seconds: circumstances.learnerSeconds ?? 0 },
     outcomes: rollout?.outcomes ?? noOutcomes(),
     degenerateGroups: batch?.degenerateGroups ?? 0,

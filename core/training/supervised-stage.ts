@@ -8,6 +8,8 @@ import type { CheckpointRef } from '../refs.ts';
 import type { EvaluationResult } from '../requests.ts';
 import type { CurriculumSpec } from '../schema/curriculum-spec.ts';
 import type { SupervisedStageSpec } from '../schema/stages/supervised.ts';
+import { criteriaOf, criterionInWords } from './enough.ts';
+import type { Criterion } from './enough.ts';
 import { batchFacts, heldOutFacts, learnerFacts } from './facts-of.ts';
 import { everyArmSucceeds } from './stage-policy.ts';
 import type { StageEnd, StageResult } from './stage.ts';
@@ -42,6 +44,8 @@ export interface SupervisedState {
   /** Rounds that it may take: as many as the spec says, and as many again each time that a person gives it more. */
   maxRounds: number;
   checkpoint: CheckpointRef;
+  /** Losses of the latest rounds, oldest first, where the stage asks whether it is enough. */
+  losses?: number[];
 }
 
 /** Of a round: each is of a task of its own. */
@@ -49,6 +53,10 @@ export const demonstrationsOf = ({
   updatesPerRound,
   minibatch,
 }: Pick<SupervisedStageSpec, 'updatesPerRound' | 'minibatch'>): number => updatesPerRound * minibatch;
+
+/** The two of a preference; of `kto` each with its completion behind another prompt. */
+const sequencesOfExample = ({ objective }: Pick<SupervisedStageSpec, 'objective'>): number =>
+  objective ? 2 : 1;
 
 /**
  * Supervised rounds on freshly generated demonstrations until every arm succeeds now and then; where its rounds do not
@@ -81,8 +89,12 @@ export async function superviseStage(
     const done = await trainAndMeasure(round).catch(stopOrThrow);
     if (done === 'stop') return end('stopped', 'stopped by a person in the middle of a round');
     const { demonstrations, trained, evaluation } = done;
-    state = { ...state, round, checkpoint: trained.checkpoint };
-    const decision = decide(round, evaluation);
+    const { enough } = stage.graduation;
+    const { loss } = trained.metrics;
+    const losses = [...(state.losses ?? []), ...(loss === null ? [] : [loss])].slice(-(enough?.rounds ?? 0));
+    state = { ...state, round, checkpoint: trained.checkpoint, ...(enough && { losses }) };
+    const criteria = enough && criteriaOf(enough, losses, evaluation);
+    const decision = decide(round, evaluation, criteria ?? []);
     const endedAt = ports.now();
     await ports.report({
       stage: stage.name,
@@ -95,6 +107,7 @@ export async function superviseStage(
       rollout: null,
       batch: batchFacts(demonstrations),
       heldOut: heldOutFacts(evaluation),
+      ...(criteria && { criteria }),
       estimates: {},
       adjusted: null,
       alarms: [],
@@ -105,7 +118,12 @@ export async function superviseStage(
         incidents: evaluation.incidents ?? [],
       }),
     });
-    const pinned = [state.checkpoint, ...(reference === null ? [] : [reference])];
+    const pinned = [
+      state.checkpoint,
+      ...(reference === null ? [] : [reference]),
+      // What preferences are held to.
+      ...(stage.objective ? [input.checkpoint] : []),
+    ];
     await ports.retain({ run, retention, pinned, scores: [] });
     const { kind, question } = decision;
     const reason = decision.reason ?? '';
@@ -121,18 +139,28 @@ export async function superviseStage(
   function decide(
     round: number,
     { arms, outcomes, incidents }: EvaluationResult,
+    criteria: readonly Criterion[],
   ): DecisionFacts & { question: Question<SupervisedAnswer> | null } {
     const least = percent(stage.graduation.successAtLeast);
     const without = { action: null, question: null };
-    if (everyArmSucceeds(stage, arms)) {
-      return { kind: 'graduate', reason: `every level succeeds at least ${least} of the time`, ...without };
+    const succeeds = everyArmSucceeds(stage, arms);
+    if (succeeds && criteria.every(({ met }) => met)) {
+      const reason = [
+        `every level succeeds at least ${least} of the time`,
+        ...criteria.map(criterionInWords),
+      ];
+      return { kind: 'graduate', reason: reason.join('; '), ...without };
     }
     const unjudged = rewardedCount(outcomes) === 0;
     const rounds = round < state.maxRounds ? 'left' : 'used up';
     if (!unjudged && rounds === 'left') return { kind: 'continue', reason: null, ...without };
+    const missed = [
+      ...(succeeds ? [] : [`not every level succeeds ${least} of the time`]),
+      ...criteria.filter(({ met }) => !met).map(criterionInWords),
+    ].join('; ');
     const reason = unjudged
       ? `no held-out episode of round ${round} could be judged: ${countsOf(outcomes)}${causesOf(incidents ?? [])}`
-      : `${stage.name} did not graduate in ${round} round${round === 1 ? '' : 's'}: not every level succeeds ${least} of the time`;
+      : `${stage.name} did not graduate in ${round} round${round === 1 ? '' : 's'}: ${missed}`;
     return { kind: 'stuck', reason, action: 'ask', question: questionOf(reason, rounds, stage) };
   }
 
@@ -145,10 +173,17 @@ export async function superviseStage(
       shownBefore: input.shownBefore,
       arms: stage.arms,
       count: demonstrationsOf(stage),
-      ...(stage.data !== undefined && stage.given && { given: { source: stage.data, ref: stage.given } }),
+      ...(stage.data !== undefined &&
+        stage.given && {
+          given: {
+            source: stage.data,
+            ref: stage.given,
+            ...(stage.objective && { prefers: stage.objective.kind }),
+          },
+        }),
       limits: sampling,
       updates: {
-        minibatch: stage.minibatch,
+        minibatch: stage.minibatch * sequencesOfExample(stage),
         epochs: 1,
         seed: updateSeed(seed, stage.name, input.stepsBefore + round),
       },
@@ -162,11 +197,11 @@ export async function superviseStage(
       step: input.stepsBefore + round,
       parent: state.checkpoint,
       batch: demonstrations.batch,
-      objective: { kind: 'supervised' },
+      objective: stage.objective ?? { kind: 'supervised' },
       optimizer: stage.optimizer,
       resetOptimizer: round === 1,
       seed,
-      reference: null,
+      reference: stage.objective ? input.checkpoint : null,
       lora: input.spec.lora,
       compute: input.spec.learner,
     });
@@ -179,6 +214,7 @@ export async function superviseStage(
       checkpoint: trained.checkpoint,
       arms: stage.arms,
       tasks: stage.graduation.tasksPerLevel * stage.arms.length,
+      ...(stage.graduation.enough && { samples: stage.graduation.enough.samples, distinct: true }),
       split: 'heldout',
       ...(policy && { policy }),
       ...(agent && { agent }),

@@ -48,6 +48,16 @@ const facts = jsonCodec<StepFacts & { format: string }>(
     batch: z.looseObject({ sequences: count, tokens: count, maskedTokens: count }).nullable(),
     learner: z.record(z.string(), z.unknown()).nullable(),
     heldOut: z.looseObject({ arms, outcomes: counts, meanReward: count }).nullable(),
+    criteria: z
+      .array(
+        z.looseObject({
+          name: z.enum(['loss', 'format', 'diversity']),
+          value: count.nullable(),
+          bound: count,
+          met: z.boolean(),
+        }),
+      )
+      .optional(),
     alarms: z.array(
       z.looseObject({
         name: z.string(),

@@ -6,7 +6,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { ObjectStore } from '../../store/objects/object-store.ts';
 import { readLedger } from '../../store/ladder/ledger.ts';
 import { startInstallation } from '../../cli/stack-with-workers.ts';
-import { ids, QUEUES } from '../../core/names.ts';
+import { EVALUATE, ids, QUEUES } from '../../core/names.ts';
 import { change, decide, pause, resume } from '../../workflows/control/messages.ts';
 import { ladderSpec } from '../support/ladder-installation.ts';
 import { RunClient } from '../support/run-client.ts';
@@ -66,11 +66,26 @@ try {
   await record('rollout-group', inline);
   await record('rollout-group-with-long-calls', long);
   await record('follow-episodes', runs.client.workflow.getHandle(`${long.workflowId}/0`));
+  await recordEvaluate(run.workflowId);
   await recordLadder();
 } finally {
   await runs.close();
   await installation.stop();
   await rm(stateDir, { recursive: true, force: true });
+}
+
+/** A checkpoint that is measured without a run: its workflow, and the evaluation that takes what is stored as it is. */
+async function recordEvaluate(checkpoint: string): Promise<void> {
+  const tasks = [{ environment: 'calculator', levels: [1] }];
+  const measured = await runs.client.workflow.start('evaluate', {
+    workflowId: 'evaluate-recorded',
+    taskQueue: QUEUES.orchestrator,
+    args: [{ checkpoint, tasks, count: 4, samples: 2 }],
+  });
+  await measured.result();
+  await record('evaluate', measured);
+  const child = ids.evaluation('evaluate-recorded', `${EVALUATE}/0`);
+  await record('evaluation-that-adopts', runs.client.workflow.getHandle(child));
 }
 
 /** A step that climbs, a verdict of people and a sweep while the run is paused, and a step that learns from them. */

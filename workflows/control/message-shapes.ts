@@ -54,6 +54,7 @@ import type { ArmEstimate, LateMove } from '../../core/training/task-draw.ts';
 import type { Spent, TierRequest } from '../../core/tier-contract.ts';
 import type { HeededAlarm } from '../../core/diagnosis/act.ts';
 import { DIAGNOSES } from '../../core/diagnosis/alarm.ts';
+import type { Criterion } from '../../core/training/enough.ts';
 import type { ArmHowSolved } from '../../core/training/how-solved.ts';
 import type { BehaviourCounts, ComponentCounts } from '../../core/training/step-facts.ts';
 import type { TrainedTokens } from '../../core/training/figures.ts';
@@ -158,6 +159,7 @@ export const stepReport = object<ReportedStep>({
       errorPart: optional(between(0, 1)),
     }),
   ),
+  criteria: optional(list(inside<Criterion>())),
   metrics: nullable(inside<LearnerMetrics>()),
   backend: nullable(text),
   outcomes: outcomeCounts,
@@ -302,5 +304,6 @@ export const evaluationRequest = object<EvaluationRequest>({
   sampling: inside<SamplingSpec>(),
   reward: inside<RewardSpec>(),
   verification: optional(verification as Shape<VerificationSpec>),
+  distinct: optional(yes),
   adopts: optional(yes),
 });

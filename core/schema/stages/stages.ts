@@ -43,7 +43,9 @@ const RESERVED = [
 
 /** Whether a stage can begin with a policy that has never seen what to do: it imitates, or what it learns from is a success. */
 const canBegin = (stage: WrittenStages[number]): boolean =>
-  stage.kind === 'supervised' || stage.collect.kind !== 'on-policy' || stage.algorithm.kind === 'rft';
+  stage.kind === 'supervised'
+    ? stage.algorithm === undefined
+    : stage.collect.kind !== 'on-policy' || stage.algorithm.kind === 'rft';
 
 export function checkStages(
   stages: WrittenStages,

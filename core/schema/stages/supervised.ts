@@ -1,10 +1,18 @@
 import { z } from 'zod';
+import {
+  preferenceLearningRate,
+  preferenceObjective,
+  preferenceSchema,
+  refusePreference,
+} from '../../algorithms/preference.ts';
+import type { DpoObjective, KtoObjective } from '../../algorithms/objective.ts';
 import type { BlobRef } from '../../refs.ts';
 import type { Refuse, SpecEnvironments } from '../check.ts';
 import { count, fraction, name } from '../../fields.ts';
 import type { Path } from '../strict.ts';
 import { armName } from '../../names.ts';
-import { optimizerSchema } from '../optimizer.ts';
+import { supervisedOptimizerSchema } from '../optimizer.ts';
+import type { OptimizerSpec } from '../optimizer.ts';
 import type { SamplingSpec } from '../sampling.ts';
 import {
   armsOf,
@@ -34,16 +42,21 @@ export const supervisedStageSchema = z
       .describe(
         'Imitate this data and no expert: a JSONL file that the worker can read, or s3:// and a key of the bucket. Held-out success is measured on the tasks all the same.',
       ),
+    algorithm: preferenceSchema
+      .optional()
+      .describe(
+        'Learn preferences from the data in the place of imitating it, held to the model that the stage begins with: pairs by dpo, what is labelled good or bad by kto.',
+      ),
     minibatch: count(8192, 'raise updatesPerRound instead')
       .default(64)
-      .describe('Demonstrations per optimizer update.'),
+      .describe('Demonstrations per optimizer update; pairs for dpo.'),
     updatesPerRound: count(10_000, 'raise maxRounds instead')
       .default(50)
       .describe('Optimizer updates per round; each round has fresh demonstrations.'),
     maxRounds: count(10_000, 'a stage that needs more does not learn')
       .default(60)
       .describe('Rounds after which a person is asked where the goal is not reached.'),
-    optimizer: optimizerSchema(1e-3),
+    optimizer: supervisedOptimizerSchema,
     graduation: z
       .strictObject({
         successAtLeast: fraction.describe(
@@ -51,6 +64,34 @@ export const supervisedStageSchema = z
         ),
         tasksPerLevel: count(MOST_TASKS, MEASURED).default(64).describe(`Held-out tasks per level. ${FEWER}`),
         unjudgedAtMost: unjudgedSchema,
+        enough: z
+          .strictObject({
+            lossFallBelow: fraction
+              .default(0.02)
+              .describe(
+                'The mean loss has to fall by less than this part of itself from the first half of the latest rounds to the second.',
+              ),
+            rounds: count(200, 'each of them is carried from round to round', 2)
+              .default(4)
+              .describe('The latest rounds.'),
+            formatAtLeast: fraction
+              .default(0.9)
+              .describe(
+                'Share of held-out samples that have to come to an end with every turn a call or an answer.',
+              ),
+            distinctAtLeast: fraction
+              .default(0.2)
+              .describe(
+                'Of the held-out samples beyond the first of each task, the share that has to differ from all before.',
+              ),
+            samples: count(64, 'a few show whether they differ', 2)
+              .default(4)
+              .describe('Samples of each held-out task.'),
+          })
+          .optional()
+          .describe(
+            'Asks for more than success: that the loss no longer falls, the format is right, and answers still differ. With successAtLeast 0 these three decide alone.',
+          ),
       })
       .describe('The goal of the stage.'),
   })
@@ -60,19 +101,30 @@ export const supervisedStageSchema = z
 
 type WrittenSupervisedStage = z.output<typeof supervisedStageSchema>;
 
-export type SupervisedStageSpec = WithArms<WrittenSupervisedStage> & {
+export interface SupervisedStageSpec extends WithArms<WrittenSupervisedStage> {
+  optimizer: OptimizerSpec;
   /** The copy of `data` that was checked when the run began. */
   given?: BlobRef;
-};
+  /** What the algorithm minimizes; absent: examples are imitated. */
+  objective?: DpoObjective | KtoObjective;
+}
 
-export const supervisedStageOf = ({ tasks, ...stage }: WrittenSupervisedStage): SupervisedStageSpec => ({
-  ...stage,
-  arms: armsOf(tasks),
-});
+const LEARNING_RATE = 1e-3;
+
+export const supervisedStageOf = ({ tasks, ...stage }: WrittenSupervisedStage): SupervisedStageSpec => {
+  const { algorithm, optimizer } = stage;
+  const usual = algorithm ? preferenceLearningRate(algorithm) : LEARNING_RATE;
+  return {
+    ...stage,
+    optimizer: { ...optimizer, learningRate: optimizer.learningRate ?? usual },
+    ...(algorithm && { objective: preferenceObjective(algorithm) }),
+    arms: armsOf(tasks),
+  };
+};
 
 /** `at` is the path of the stage. */
 export function checkSupervisedStage(
-  { tasks, data, minibatch, updatesPerRound, graduation }: WrittenSupervisedStage,
+  { tasks, data, algorithm, minibatch, updatesPerRound, graduation }: WrittenSupervisedStage,
   { maxTurns }: Pick<SamplingSpec, 'maxTurns'>,
   at: Path,
   environments: SpecEnvironments,
@@ -94,12 +146,21 @@ export function checkSupervisedStage(
         `${maxTurns} turns leave no room for the demonstrations of ${armName({ environment, level })}, the shortest of which takes ${turns}: write "maxTurns": ${turns} or more`,
       );
   }
+  if (algorithm && data === undefined)
+    refuse(
+      [...at, 'algorithm'],
+      `${algorithm.kind} learns from preferences, and none are given: name them in "data", or write an rl stage, which prefers among its own samples`,
+    );
+  for (const { field, message } of algorithm ? refusePreference(algorithm) : [])
+    refuse([...at, 'algorithm', field], message);
   const path = [...at, 'graduation', 'tasksPerLevel'];
   const { tasksPerLevel } = graduation;
   checkCount({ tasks, split: 'heldout', count: tasksPerLevel, of: 'each' }, path, environments, refuse);
-  const measured = tasksPerLevel * armsOf(tasks).length;
+  const { enough } = graduation;
+  const measured = tasksPerLevel * armsOf(tasks).length * (enough?.samples ?? 1);
   if (measured > MOST_TASKS) {
-    refuse(path, `makes ${measured} tasks a measurement, at most ${MOST_TASKS}: lower it`);
+    const what = enough ? `samples of ${enough.samples} a task` : 'tasks';
+    refuse(path, `makes ${measured} ${what} a measurement, at most ${MOST_TASKS}: lower it`);
   }
   const demonstrations = updatesPerRound * minibatch;
   if (demonstrations > MOST_DEMONSTRATIONS) {

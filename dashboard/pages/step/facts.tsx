@@ -1,5 +1,6 @@
 import type { FC } from 'hono/jsx';
 import { HELD_OUT } from '../../../core/names.ts';
+import { criterionInWords } from '../../../core/training/enough.ts';
 import { figuresOf } from '../../../core/training/figures.ts';
 import { total } from '../../../core/training/stage-policy.ts';
 import type { StoredStep } from '../../../store/training/step-facts.ts';
@@ -61,6 +62,15 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
                 its episodes
               </a>
             )}
+          </Fact>
+        )}
+        {facts.criteria && (
+          <Fact term="enough">
+            {facts.criteria.map((criterion) => (
+              <div>
+                {criterion.met ? 'met' : 'not met'}: {criterionInWords(criterion)}
+              </div>
+            ))}
           </Fact>
         )}
         <Fact term="decision">

@@ -5,6 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { runKey } from '../../../store/keys.ts';
 import { runClaims } from '../../../store/run/run-claim.ts';
+import { readSteps } from '../../../store/training/step-facts.ts';
+import type { StoredStep } from '../../../store/training/step-facts.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { gradusCommand } from '../../support/gradus-command.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
@@ -61,6 +63,26 @@ test('trains on a copy, so that the same data gives the same weights wherever it
   const fromBucket = await (await installation.runs.start('from-bucket', spec(bucket))).result();
   expect(fromBucket.checkpoint.weights).toBe(fromFile.checkpoint.weights);
   expect(fromFile.steps).toBe(1);
+}, 120_000);
+
+test('prefers what a person prefers, held to the model that it begins with', async () => {
+  const solved = (await readFile(file, 'utf8')).trim().split('\n');
+  const pairs = solved.map((line) => {
+    const [prompt, ...chosen] = (JSON.parse(line) as { messages: object[] }).messages;
+    return JSON.stringify({ prompt: [prompt], chosen, rejected: 'I do not know.' });
+  });
+  const preferred = path.join(folder, 'pairs.jsonl');
+  await writeFile(preferred, `${pairs.join('\n')}\n`);
+  const whole = spec(preferred) as { stages: object[] };
+  const stage = { ...whole.stages[0], name: 'prefer', minibatch: 8, algorithm: { kind: 'dpo' } };
+  await (await installation.runs.start('prefers', { ...whole, stages: [stage] })).result();
+  const [{ batch, learner }] = (await readSteps(store, 'prefers')) as [StoredStep];
+  // Four updates of eight pairs.
+  expect(batch!.sequences).toBe(64);
+  expect(learner!.updates).toBe(4);
+  // The first update is made where policy and reference are one, so its loss is log 2.
+  expect(learner!.loss).toBeLessThan(Math.log(2));
+  expect(learner!.preference!.margin).toBeGreaterThan(0);
 }, 120_000);
 
 test.each([

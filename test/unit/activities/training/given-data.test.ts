@@ -1,10 +1,15 @@
 import { expect, test } from 'vitest';
-import { givenSequence } from '../../../../activities/training/given-data.ts';
+import { givenExample } from '../../../../activities/training/given-examples.ts';
 import { readGivenLine } from '../../../../core/schema/given-line.ts';
 import { dialect, tokenizer } from '../test-environment.ts';
 
 const sequenceOf = (line: unknown) =>
-  givenSequence({ where: 'data.jsonl, line 3', line: readGivenLine(JSON.stringify(line)) }, () => dialect);
+  givenExample(
+    { where: 'data.jsonl, line 3', line: readGivenLine(JSON.stringify(line)) },
+    () => dialect,
+    Infinity,
+    undefined,
+  )[0]!;
 const user = { role: 'user', content: 'Find 0' };
 const call = {
   role: 'assistant',
@@ -51,6 +56,11 @@ test.each([
   expect(() => sequenceOf({ messages })).toThrow(why);
 });
 
-test('a preference is nothing to imitate', () => {
+test('a preference is nothing to imitate, and neither is what is labelled false', () => {
   expect(() => sequenceOf({ prompt: 'a', chosen: 'b', rejected: 'c' })).toThrow('is a preference');
+  expect(() => sequenceOf({ prompt: 'a', completion: 'b', label: false })).toThrow('is labelled false');
+  // Others keep something else under this name.
+  expect(sequenceOf({ prompt: 'a', completion: 'b', label: 'sums' })).toEqual(
+    sequenceOf({ prompt: 'a', completion: 'b', label: true }),
+  );
 });

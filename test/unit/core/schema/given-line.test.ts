@@ -47,6 +47,7 @@ describe('the shapes of the field', () => {
     });
     const chat = read({ prompt: [user], completion: [{ role: 'assistant', content: '7' }] });
     expect(chat).toEqual(plain);
+    expect(read({ prompt: 'Find 7', completion: '7', label: false })).toEqual({ ...plain, label: false });
     // What the assistant said before is a part of the prompt.
     const longer = read({ prompt: [user, call, { role: 'tool', content: 'far' }], completion: '7' });
     expect(longer).toMatchObject({ messages: [{}, { trained: false }, {}, { trained: true }] });
@@ -122,6 +123,11 @@ test.each([
   ],
   ['a weight of zero', JSON.stringify({ messages: [user, answer], weight: 0 }), 'weight'],
   ['no prompt of a preference', JSON.stringify({ chosen: 'a', rejected: 'b' }), 'has no prompt'],
+  [
+    'a preference for the same',
+    JSON.stringify({ prompt: 'a', chosen: 'b', rejected: 'b' }),
+    'the same in chosen and rejected',
+  ],
   ['no messages', '{"messages": []}', 'messages'],
 ])('%s is refused, and says why', (_, line, why) => {
   expect(() => readGivenLine(line)).toThrow(LineProblem);

@@ -127,6 +127,10 @@ export interface Script {
   group?: (request: GroupRequest) => Partial<GroupResult>;
   /** Steps that teach nothing. */
   nothingToLearn?: readonly number[];
+  /** Loss of each learner step, in order; the last one holds on. Absent: 0. */
+  losses?: readonly number[];
+  /** What else an evaluation says. */
+  measured?: Partial<EvaluationResult>;
   decisions?: Decision[];
 }
 
@@ -205,13 +209,14 @@ export class ScriptedTraining implements TrainingPorts {
       const outcomes = { ...noOutcomes(), failed: request.tasks };
       return { arms: [], outcomes, meanReward: 0, sampledTokens: 0, spans: [] };
     }
-    const trials = request.tasks / request.arms.length;
+    const trials = (request.tasks * (request.samples ?? 1)) / request.arms.length;
     return {
       arms: request.arms.map((each) => ({ arm: each, successes: Math.round(success * trials), trials })),
       outcomes: { ...noOutcomes(), scored: request.tasks },
       meanReward: success,
       sampledTokens: 10,
       spans: [],
+      ...this.script.measured,
     };
   }
 
@@ -251,7 +256,7 @@ export class ScriptedTraining implements TrainingPorts {
     this.trained.push(request);
     if (this.script.gapAt === request.stageStep) throw new LogprobGapError('0.3 nats a token');
     const metrics = {
-      loss: 0,
+      loss: this.script.losses?.[Math.min(this.trained.length, this.script.losses.length) - 1] ?? 0,
       gradientNorm: 1,
       entropy: 1,
       kl: 0,

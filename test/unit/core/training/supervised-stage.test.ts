@@ -1,5 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { SupervisedStageSpec } from '../../../../core/schema/stages/supervised.ts';
+import { noneSolved } from '../../../../core/training/how-solved.ts';
+import type { StepFacts } from '../../../../core/training/step-facts.ts';
 import { superviseStage } from '../../../../core/training/supervised-stage.ts';
 import type { SupervisedInput, SupervisedState } from '../../../../core/training/supervised-stage.ts';
 import { stepReport } from '../../../../workflows/control/message-shapes.ts';
@@ -149,4 +151,84 @@ test('asks when nothing could be judged, rather than training on blindly', async
   }
   const stopped = await run({ heldOut: [null], decisions: ['stop'] });
   expect(stopped.result).toMatchObject({ end: 'stopped', steps: 1 });
+});
+
+describe('a stage that asks whether it is enough', () => {
+  const enough = { lossFallBelow: 0.1, rounds: 2, formatAtLeast: 0.9, distinctAtLeast: 0.25, samples: 4 };
+  const asking = { ...stage, graduation: { ...stage.graduation, successAtLeast: 0, enough } };
+  const conduct = (compliant: number) => [{ ...noneSolved(), arm: arm(1), episodes: 400, compliant }];
+  const distinct = (successes: number) => ({ successes, trials: 300 });
+  const values = (facts: StepFacts) => facts.criteria!.map(({ value, met }) => [value, met]);
+
+  test('ends when the loss no longer falls, the format is right, and samples still differ', async () => {
+    const measured = { conduct: conduct(380), distinct: distinct(150) };
+    const { ports, result } = await run({ heldOut: [0.1], losses: [4, 2, 1.9], measured }, go, null, {
+      stage: asking,
+    });
+    expect(result).toMatchObject({
+      end: 'graduated',
+      steps: 3,
+      reason:
+        'every level succeeds at least 0.0 % of the time; loss falls by 5.0 %; format 95.0 %; diversity 50.0 %',
+    });
+    expect(ports.evaluations).toMatchObject(
+      Array.from({ length: 3 }, () => ({ tasks: 100, samples: 4, distinct: true })),
+    );
+    const others = [
+      [0.95, true],
+      [0.5, true],
+    ];
+    expect(ports.facts.map(values)).toEqual([
+      [[null, false], ...others],
+      [[0.5, false], ...others],
+      [[expect.closeTo(0.05), true], ...others],
+    ]);
+    expect(ports.reports.at(-1)!.criteria).toEqual(ports.facts.at(-1)!.criteria);
+  });
+
+  test.each([
+    ['the format is wrong', conduct(350), distinct(150), 'format 87.5 %, at least 90.0 % wanted'],
+    ['samples are alike', conduct(400), distinct(30), 'diversity 10.0 %, at least 25.0 % wanted'],
+    [
+      'nothing says how they differ',
+      conduct(400),
+      undefined,
+      'diversity not known yet, at least 25.0 % wanted',
+    ],
+  ])('goes on while %s, and says so to the person that is asked', async (_, how, differ, why) => {
+    const measured = { conduct: how, ...(differ && { distinct: differ }) };
+    const script: Script = { heldOut: [0.1], losses: [1], measured, decisions: ['advance'] };
+    const { ports } = await run(script, go, null, { stage: asking });
+    expect(ports.questions[0]!.reason).toBe(`warm-start did not graduate in 4 rounds: ${why}`);
+  });
+
+  test('goes on from the losses that were carried', async () => {
+    const measured = { conduct: conduct(400), distinct: distinct(300) };
+    const from = { round: 2, maxRounds: 4, checkpoint: checkpoint('warm-start-2', 2), losses: [9, 1] };
+    const { result } = await run({ heldOut: [0.1], losses: [0.99], measured }, go, from, { stage: asking });
+    expect(result).toMatchObject({ end: 'graduated', steps: 3 });
+  });
+});
+
+test('preferences are held to what the stage begins with, which is kept', async () => {
+  const objective = {
+    kind: 'dpo',
+    variant: 'sigmoid',
+    beta: 0.1,
+    labelSmoothing: 0,
+    temperature: 1,
+    topK: 0,
+  } as const;
+  const given = { key: 'data/x.jsonl', sha256: 'x', bytes: 1 };
+  const prefers = { ...stage, data: 'x.jsonl', given, objective };
+  const { ports } = await run({ heldOut: [0.1, 0.5] }, go, null, { stage: prefers });
+  expect(ports.demonstrationRounds[1]).toMatchObject({
+    count: 160,
+    given: { source: 'x.jsonl', ref: given, prefers: 'dpo' },
+    updates: { minibatch: 32 },
+  });
+  expect(ports.trained).toMatchObject(
+    Array.from({ length: 2 }, () => ({ objective, reference: checkpoint('initial') })),
+  );
+  expect(ports.retained[1]!.pinned).toContainEqual(checkpoint('initial'));
 });

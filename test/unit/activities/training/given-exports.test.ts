@@ -1,0 +1,122 @@
+import { expect, test } from 'vitest';
+import { givenExample } from '../../../../activities/training/given-examples.ts';
+import type { Episode, GroupTask, RolloutGroup } from '../../../../core/episode/episode.ts';
+import type { Json } from '../../../../core/json/json.ts';
+import { readGivenLine } from '../../../../core/schema/given-line.ts';
+import type { Dialect, WrittenTurn } from '../../../../engine/dialect/contract.ts';
+import { gradusDialect } from '../../../../engine/dialect/gradus/dialect.ts';
+import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
+import type { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
+import { atifOf } from '../../../../runs/exports/atif.ts';
+import { messagesLine } from '../../../../runs/exports/messages.ts';
+import type { FoundEpisode } from '../../../../runs/find/found-episodes.ts';
+import { madeSpec } from '../../../support/made-run.ts';
+import { configOf, renderingsOf, tokenizerOf } from '../../engine/dialect/fixtures.ts';
+import { tokenizer as own } from '../test-environment.ts';
+
+// What is exported can be given back: the same tokens, of which the same ones count.
+
+const qwen = tokenizerOf('qwen');
+const calculator = renderingsOf('qwen').tools['calculator']!.function;
+const open = (tokenizer: Tokenizer, config: { [key: string]: Json }): [Dialect, Tokenizer] => [
+  openDialect(tokenizer, config, [calculator]),
+  tokenizer,
+];
+const tags = (name: string) => open(qwen, { ...configOf('qwen', 'qwen2.5-like'), gradus_dialect: { name } });
+const DIALECTS: Record<string, [Dialect, Tokenizer]> = {
+  gradus: [gradusDialect(own), own],
+  hermes: open(qwen, configOf('qwen', 'qwen2.5-like')),
+  'hermes, thinking': open(qwen, configOf('qwen', 'qwen3-like')),
+  llama3: open(tokenizerOf('llama'), configOf('llama', 'llama3.1-like')),
+  'search-r1': tags('search-r1'),
+  retool: tags('retool'),
+};
+
+const call = (expression: string) => ({ call: { name: 'calculator', arguments: { expression } } });
+const EPISODES: [turn: WrittenTurn, result?: string][][] = [
+  [[{ answer: 'No, 4 {"a"} é🦀' }]],
+  [[call('1 +\n"2"'), 'error: it is\n3'], [call('3'), ''], [{ answer: '3' }]],
+];
+const THOUGHTFUL: typeof EPISODES = [
+  [[{ think: 'First\n\nI add.', ...call('1 + 2') }, '3'], [{ think: 'So.', answer: '3' }]],
+];
+
+/** As it would lie in the store, had a policy sampled what the dialect writes. */
+function stored([dialect, tokenizer]: [Dialect, Tokenizer], written: (typeof EPISODES)[number]) {
+  const prompt = 'What is 1 + 2?\n<b>';
+  const promptTokens = dialect.promptTokens([{ role: 'user', content: prompt }]);
+  const episode: Episode = {
+    task: 0,
+    sample: 0,
+    tokens: [],
+    mask: [],
+    samplerLogprobs: [],
+    turns: [],
+    status: { kind: 'running' },
+    outcome: { kind: 'scored', reward: 1, components: [] },
+  };
+  const append = (tokens: readonly number[], mask: 0 | 1) => {
+    episode.tokens.push(...tokens);
+    episode.mask.push(...tokens.map(() => mask));
+    episode.samplerLogprobs.push(...tokens.map(() => -mask));
+  };
+  for (const [turn, result] of written) {
+    const start = episode.tokens.length;
+    append(dialect.turnTokens(turn), 1);
+    const text = tokenizer.decode(episode.tokens.slice(start));
+    const action = dialect.parse(text);
+    const observation = result === undefined ? undefined : { text: result };
+    episode.turns.push({
+      start,
+      end: episode.tokens.length,
+      text,
+      action,
+      ...(observation && { observation }),
+    });
+    if (observation) append(dialect.observationTokens(observation, text), 0);
+    else if (action.kind === 'answer') episode.status = { kind: 'answered', answer: action.answer };
+  }
+  const ref = { environment: 'calculator', split: 'train' as const, level: 1, index: 0 };
+  const task: GroupTask = { ref, prompt, promptTokens };
+  const group: RolloutGroup = {
+    id: 'group-0',
+    weights: 'w',
+    temperature: 1,
+    tasks: [task],
+    episodes: [episode],
+  };
+  const place = { run: 'made', stage: 'rl', step: 1, group: 0, episode: 0 };
+  const found: FoundEpisode = { place, group, task, episode };
+  return {
+    found,
+    tokens: [...promptTokens, ...episode.tokens],
+    mask: [...promptTokens.map(() => 0), ...episode.mask],
+  };
+}
+
+const { reward } = madeSpec('made');
+const EXPORTS: Record<string, (found: FoundEpisode) => string> = {
+  messages: (found) => messagesLine(found, reward),
+  ATIF: (found) => JSON.stringify(atifOf(found, reward)),
+};
+
+test.each(Object.keys(DIALECTS).flatMap((name) => Object.keys(EXPORTS).map((format) => [name, format])))(
+  'an episode in the dialect %s comes back from %s as it was',
+  (name, format) => {
+    const spoken = DIALECTS[name]!;
+    const all = name === 'llama3' ? EPISODES : [...EPISODES, ...THOUGHTFUL];
+    for (const written of all) {
+      const { found, tokens, mask } = stored(spoken, written);
+      const line = readGivenLine(EXPORTS[format]!(found));
+      const [given] = givenExample(
+        { where: 'found.jsonl, line 1', line },
+        () => spoken[0],
+        Infinity,
+        undefined,
+      );
+      expect(spoken[1].decode(given!.tokens)).toBe(spoken[1].decode(tokens));
+      expect(given!.tokens).toEqual(tokens);
+      expect(given!.mask).toEqual(mask);
+    }
+  },
+);
