@@ -4,6 +4,7 @@ import { messageOf } from '../core/errors.ts';
 import type { AgentEpisode } from './agent-episode.ts';
 import { failedRun, runOf } from './agent-run.ts';
 import type { AgentRun } from './agent-run.ts';
+import { MOST_ANSWER_BYTES } from './answer-file.ts';
 import type { Gateway } from './server.ts';
 
 export interface AgentServer {
@@ -38,20 +39,38 @@ export async function askAgent(
       headersTimeout: 0,
       bodyTimeout: 0,
     });
-    const text = await body.text();
+    const text = await textUpTo(body, MOST_ANSWER_BYTES);
     await episode.close();
+    if (text === null)
+      return runOf(episode, `its server answered more than ${MOST_ANSWER_BYTES} bytes`, null);
     if (statusCode !== 200)
       return runOf(episode, `its server answered ${statusCode}: ${text.slice(0, 2000)}`, null);
     const said = answered.safeParse(jsonOf(text));
-    if (!said.success) return failedRun(`its server answered no {"answer": …}: ${text.slice(0, 200)}`);
+    if (!said.success)
+      return runOf(episode, `its server answered no {"answer": …}: ${text.slice(0, 200)}`, null);
     return runOf(episode, null, said.data.answer ?? null);
   } catch (error) {
     signal.throwIfAborted();
-    if (late.aborted) return failedRun(`it had not answered after ${timeoutSeconds} s`);
+    if (late.aborted) {
+      await episode.close();
+      return runOf(episode, `it had not answered after ${timeoutSeconds} s`, null);
+    }
     return { ...failedRun(`${url} did not answer (${messageOf(error)})`), killed: true };
   } finally {
     await episode.close();
   }
+}
+
+/** null where there is more, which is not read. */
+async function textUpTo(body: AsyncIterable<Uint8Array>, most: number): Promise<string | null> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.length;
+    if (bytes > most) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 function jsonOf(text: string): unknown {

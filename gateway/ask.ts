@@ -1,5 +1,6 @@
 import type { Json } from '../core/json/json.ts';
 import type { ChatMessage, ToolDescription } from '../engine/dialect/contract.ts';
+import { refuse } from './problem.ts';
 
 /** A request for a turn, whatever API it came by. */
 export interface Ask {
@@ -16,11 +17,22 @@ export interface Ask {
   previous?: string;
 }
 
-/** The arguments of a call as APIs write them: text that should be JSON. */
+/** Lists and objects within each other; digests and stored turns are made by recursion. */
+const MOST_DEPTH = 500;
+
+/** The arguments of a call as APIs write them: text that should be JSON. Throws Problem(400) for one that is too deep. */
 export function argumentsOf(text: string): Json {
+  let given: Json;
   try {
-    return JSON.parse(text) as Json;
+    given = JSON.parse(text) as Json;
   } catch {
     return text;
   }
+  let level: Json[] = [given];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MOST_DEPTH)
+      refuse('arguments', `of a call have more than ${MOST_DEPTH} lists or objects within each other`);
+    level = level.flatMap((one) => (typeof one === 'object' && one !== null ? Object.values(one) : []));
+  }
+  return given;
 }

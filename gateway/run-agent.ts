@@ -1,9 +1,11 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { AgentEpisode } from './agent-episode.ts';
 import { failedRun, runOf } from './agent-run.ts';
 import type { AgentRun } from './agent-run.ts';
+import { readAnswer } from './answer-file.ts';
+import { Problem } from './problem.ts';
 import { runCommand } from './run-command.ts';
 import type { Gateway } from './server.ts';
 
@@ -50,16 +52,15 @@ export async function runAgent(
     const ended = await runCommand(argv, { env, cwd: cwd ?? folder }, timeoutSeconds, signal);
     await episode.close();
     if (ended?.killed) return { ...failedRun(ended.problem), killed: true };
-    const answer = await readFile(answerFile, 'utf8').catch(absent);
-    return runOf(episode, ended?.problem ?? null, answer);
+    if (ended !== null) return runOf(episode, ended.problem, null);
+    try {
+      return runOf(episode, null, await readAnswer(answerFile));
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      return runOf(episode, error.message, null);
+    }
   } finally {
     await episode.close();
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-/** An agent may end without an answer. */
-function absent(error: unknown): null {
-  if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-  return null;
 }

@@ -31,7 +31,9 @@ export function ownMethod(named: OwnAlgorithm): Method<typeof schema> {
     ...(refuse && { refuse: (_, context) => refuse(options, context) }),
     plan: (_, sampling) => calling(own, 'plan', () => own.plan(options, sampling)),
     advantages: (groups) => {
-      const found = calling(own, 'advantages', () => own.advantages(groups, options));
+      // Lists of its own: one that sorts them would give the advantages of a sample to another.
+      const lists = groups.map((group) => ({ ...group, samples: [...group.samples] }));
+      const found = calling(own, 'advantages', () => own.advantages(lists, options));
       check(own, groups, found);
       return found;
     },
@@ -52,8 +54,9 @@ function check({ name }: OwnMethod, groups: readonly TaskGroup[], all: readonly 
   if (!Array.isArray(all)) throw broken(name, 'its advantages() gave no list');
   for (const { group, sample, advantages, mask, returns } of all) {
     const place = `sample ${sample} of group ${group}`;
-    const tokens = groups[group]?.samples[sample]?.mask.length;
-    if (tokens === undefined) throw broken(name, `it was given no ${place}`);
+    const sampled = groups[group]?.samples[sample]?.mask;
+    if (sampled === undefined) throw broken(name, `it was given no ${place}`);
+    const tokens = sampled.length;
     for (const [what, values] of Object.entries({ advantages, mask, returns })) {
       if (values === undefined) continue;
       if (!Array.isArray(values) || values.length !== tokens)
@@ -61,6 +64,13 @@ function check({ name }: OwnMethod, groups: readonly TaskGroup[], all: readonly 
       const wrong = values.findIndex((value) => !Number.isFinite(value));
       if (wrong >= 0) throw broken(name, `"${what}" of ${place} is ${values[wrong]} at token ${wrong}`);
     }
+    const ones: readonly number[] = mask ?? [];
+    const foreign = ones.findIndex((bit, at) => bit !== 0 && (bit !== 1 || sampled[at] !== 1));
+    if (foreign >= 0)
+      throw broken(
+        name,
+        `"mask" of ${place} is ${ones[foreign]} at token ${foreign}: it is 1 or 0, and 0 where nothing was sampled`,
+      );
   }
 }
 

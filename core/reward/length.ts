@@ -13,9 +13,13 @@ export type LengthRule = LinearLength | SigmoidLength | Overlong;
  *   tokens, 0 from `limit` on. It counts what the limit of sampling counts: everything after the prompt.
  */
 export function lengthScore(rule: LengthRule, { episode }: JudgedSample): RuleVerdict {
-  const length = rule.kind === 'overlong' ? episode.tokens.length : sampledTokens(episode);
+  const length = rule.kind === 'overlong' ? afterItsPrompt(episode) : sampledTokens(episode);
   return { score: scoreOf(rule, length), evidence: `${length} tokens` };
 }
+
+/** What an agent has of a prompt of its own stands before its first turn, and no limit counts it. */
+const afterItsPrompt = ({ tokens, turns }: JudgedSample['episode']): number =>
+  tokens.length - (turns[0]?.start ?? 0);
 
 function scoreOf(rule: LengthRule, length: number): number {
   switch (rule.kind) {

@@ -23,7 +23,8 @@ export function ownRuleScores(
     );
   let found: readonly RuleVerdict[];
   try {
-    found = own.scores(samples, own.options.parse(options));
+    // A list of its own: one that sorts it would pay others.
+    found = own.scores([...samples], own.options.parse(options));
   } catch (error) {
     throw broken(`its scores() threw: ${messageOf(error)}`, error);
   }

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { afterAll, expect, test } from 'vitest';
+import { afterAll, expect, test, vi } from 'vitest';
 import { askAgent } from '../../../gateway/ask-agent.ts';
 import { runAgent } from '../../../gateway/run-agent.ts';
 import type { AgentRun } from '../../../gateway/agent-run.ts';
@@ -118,12 +118,21 @@ test('an agent without an answer has ended, and a signal calls it off', async ()
 });
 
 test('a server that is an agent is posted its task, and one that is not there can be asked again', async () => {
+  let poured = false;
   const agent = createServer((request, response) => {
     void (async () => {
       const { task, variables } = (await json(request)) as {
         task: string;
         variables: Record<string, string>;
       };
+      if (task === 'pour') {
+        response.once('close', () => (poured = true));
+        const pour = (): void => {
+          while (response.write(Buffer.alloc(2 ** 20, 'a')));
+        };
+        response.on('drain', pour);
+        return pour();
+      }
       if (task === 'fail') return response.writeHead(500).end('no luck');
       const body = { model: variables['OPENAI_MODEL'], messages: [{ role: 'user', content: task }] };
       await fetch(`${variables['OPENAI_BASE_URL']}/chat/completions`, {
@@ -151,6 +160,11 @@ test('a server that is an agent is posted its task, and one that is not there ca
     kind: 'failed',
     reason: expect.stringContaining('500: no luck') as string,
   });
+  expect((await asked('pour')).status).toMatchObject({
+    kind: 'failed',
+    reason: expect.stringContaining('its server answered more than 1048576 bytes') as string,
+  });
+  await vi.waitFor(() => expect(poured).toBe(true));
   agent.closeAllConnections();
   await new Promise((resolve) => agent.close(resolve));
   expect(await asked('it')).toMatchObject({ status: { kind: 'failed' }, killed: true });

@@ -92,6 +92,12 @@ describe('a method of a project', () => {
     ['nothing', () => undefined, 'gave no list'],
     ['no-number', (groups: readonly TaskGroup[]) => perSample(groups, () => NaN), 'is NaN at token 0'],
     ['short', () => [{ group: 0, sample: 0, advantages: [1] }], 'must have 2 numbers, one for each token'],
+    [
+      'observed',
+      () => [{ group: 0, sample: 0, advantages: [1, 1], mask: [1, 1] }],
+      '"mask" of sample 0 of group 0 is 1 at token 1: it is 1 or 0, and 0 where nothing was sampled',
+    ],
+    ['half', () => [{ group: 0, sample: 0, advantages: [1, 0], mask: [0.5, 0] }], 'is 0.5 at token 0'],
     ['nobody', () => [{ group: 0, sample: 2, advantages: [] }], 'was given no sample 2 of group 0'],
     [
       'thrown',
@@ -106,6 +112,36 @@ describe('a method of a project', () => {
     expect(call).toThrow(why);
     expect(call).toThrow(`the method "${name}" of the project`);
   });
+});
+
+test('a method and a rule that sort what they are given change nothing of whose it is', () => {
+  const sorts = (name: string) => ({ name, options: z.strictObject({}) });
+  const groups = [groupOf(0, 1)];
+  register(
+    defineMethod({
+      ...sorts('sorts'),
+      perGroup: true,
+      offPolicy: false,
+      readsTurns: false,
+      plan: () => planOf({ minibatch: 8, numIterations: 1 }, { kind: 'supervised' }),
+      advantages: ([group]) => {
+        (group!.samples as Sample[]).sort((a, b) => b.reward! - a.reward!);
+        return [];
+      },
+    }),
+  );
+  computeAdvantages({ kind: 'own', name: 'sorts', options: {} }, groups);
+  expect(groups[0]!.samples.map(({ reward }) => reward)).toEqual([0, 1]);
+  const samples = [sample({ sampled: 1 }), sample({ sampled: 2 })];
+  register(
+    defineRewardRule({
+      ...sorts('sorts'),
+      scores: (given) => (given as typeof samples).splice(0).map(() => ({ score: null, evidence: '' })),
+    }),
+  );
+  const rule = { kind: 'own', name: 'sorts', role: 'bonus', options: {}, weight: 1, gatedBy: null } as const;
+  ruleVerdicts([rule], samples);
+  expect(samples.map(({ episode }) => episode.tokens.length)).toEqual([1, 2]);
 });
 
 describe('a rule of the reward of a project', () => {

@@ -58,6 +58,19 @@ describe('length', () => {
     expect(scores(overlong, observing)[0]).toBeCloseTo(0.8, 12);
   });
 
+  test('leaves out what an agent has of a prompt of its own, before its first turn', () => {
+    const said = sample({ sampled: 16, calls: [['add', '1']] });
+    const { tokens, mask, turns } = said.episode;
+    const read = Array.from({ length: 30 }, () => 7);
+    const behind = {
+      ...said.episode,
+      tokens: [...read, ...tokens],
+      mask: [...read.map(() => 0 as const), ...mask],
+      turns: turns.map((turn) => ({ ...turn, start: 30, end: 46 })),
+    };
+    expect(scores(overlong, [{ ...said, episode: behind }])[0]).toBeCloseTo(0.8, 12);
+  });
+
   test('never scores longer ones higher, and stays in [0, 1]', () => {
     fc.assert(
       fc.property(
