@@ -8,6 +8,7 @@ import { chatCompletions } from './api/chat-completions.ts';
 import type { Api, Told } from './api/contract.ts';
 import { anthropicMessages } from './api/messages.ts';
 import { responses } from './api/responses.ts';
+import { assertShallow } from './ask.ts';
 import type { Ask } from './ask.ts';
 import { Problem, problemOf } from './problem.ts';
 import { streamOf } from './stream.ts';
@@ -123,13 +124,18 @@ async function askOf(c: Context, api: Api, episode: AgentEpisode): Promise<{ ask
   return { ask, body };
 }
 
-async function bodyOf(c: Context): Promise<{ json: unknown; body: string }> {
+async function bodyOf(c: Context): Promise<{ json: object; body: string }> {
   const bytes = new Uint8Array(await c.req.arrayBuffer());
+  let json: unknown;
   try {
-    return { json: JSON.parse(new TextDecoder().decode(bytes)), body: sha256Hex(bytes) };
+    json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
-    throw new Problem(400, 'invalid_json', 'The body is not JSON');
+    throw new Problem(400, 'invalid_json', 'The body is not JSON in UTF-8');
   }
+  if (typeof json !== 'object' || json === null || Array.isArray(json))
+    throw new Problem(400, 'invalid_json', 'The body is not a JSON object');
+  assertShallow(json, 'body', 'has');
+  return { json, body: sha256Hex(bytes) };
 }
 
 function assertModel({ options: { model } }: AgentEpisode, asked: string): void {

@@ -20,6 +20,18 @@ export interface Ask {
 /** Lists and objects within each other; digests and stored turns are made by recursion. */
 const MOST_DEPTH = 500;
 
+/** Throws Problem(400) for what is deeper, in the words of who reads it. */
+export function assertShallow(given: unknown, field: string, what: string): void {
+  let level = [given];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > MOST_DEPTH)
+      refuse(field, `${what} more than ${MOST_DEPTH} lists or objects within each other`);
+    level = level.flatMap((one) =>
+      typeof one === 'object' && one !== null ? (Object.values(one) as unknown[]) : [],
+    );
+  }
+}
+
 /** The arguments of a call as APIs write them: text that should be JSON. Throws Problem(400) for one that is too deep. */
 export function argumentsOf(text: string): Json {
   let given: Json;
@@ -28,11 +40,6 @@ export function argumentsOf(text: string): Json {
   } catch {
     return text;
   }
-  let level: Json[] = [given];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MOST_DEPTH)
-      refuse('arguments', `of a call have more than ${MOST_DEPTH} lists or objects within each other`);
-    level = level.flatMap((one) => (typeof one === 'object' && one !== null ? Object.values(one) : []));
-  }
+  assertShallow(given, 'arguments', 'of a call have');
   return given;
 }

@@ -7,6 +7,16 @@ const LAST_WORDS = 2000;
 /** Exit codes by which shells say that a signal ended what they ran: SIGKILL and SIGTERM. */
 const BY_SIGNAL = [137, 143];
 
+/**
+ * Becomes the command that it is given. Before, it leaves a shell in its group that waits for the end of a pipe which this
+ * process holds, and then kills the group: an agent whose worker was killed must not go on in the world. That shell is no
+ * child of the command, which may wait for all of its own.
+ */
+const ENDS_WITH_US = '( (read -r _; kill -KILL 0) <&3 >/dev/null 2>&1 & ); exec "$@" 3<&-';
+
+/** Exit codes by which that shell says that there is no such program, or that it cannot be executed. */
+const NOT_STARTED = [126, 127];
+
 /** Why a command has not ended well; `killed`: a signal of somebody else has ended it. */
 export interface CommandProblem {
   problem: string;
@@ -18,15 +28,20 @@ export interface CommandProblem {
  * end, when the time is over, when the signal is aborted, and when this process dies. Throws the signal's reason.
  */
 export async function runCommand(
-  [program, ...rest]: readonly [string, ...string[]],
+  argv: readonly [string, ...string[]],
   options: { env: Record<string, string>; cwd: string },
   timeoutSeconds: number,
   signal: AbortSignal,
 ): Promise<CommandProblem | null> {
-  const child = spawn(program, rest, { ...options, detached: true, stdio: ['ignore', 'ignore', 'pipe'] });
-  const letGo = endWithUs(child);
+  const child = spawn('/bin/sh', ['-c', ENDS_WITH_US, 'sh', ...argv], {
+    ...options,
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+  });
+  // Nothing is written to it, and its other end is closed by the kill at the end.
+  child.stdio[3]!.on('error', () => undefined);
   let words = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (words = (words + text).slice(-LAST_WORDS)));
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => (words = (words + text).slice(-LAST_WORDS)));
   let isLate = false;
   const timer = setTimeout(() => {
     isLate = true;
@@ -43,7 +58,9 @@ export async function runCommand(
     );
     signal.throwIfAborted();
     if ('error' in how)
-      return { problem: `${program} could not be started (${messageOf(how.error)})`, killed: false };
+      return { problem: `${argv[0]} could not be started (${messageOf(how.error)})`, killed: false };
+    if (NOT_STARTED.includes(how.code ?? 0) && /^sh: .*\bexec: /u.test(words))
+      return { problem: `${argv[0]} could not be started (${words.trim()})`, killed: false };
     if (isLate) return { problem: `it had not ended after ${timeoutSeconds} s`, killed: false };
     if (how.code === 0) return null;
     return {
@@ -54,24 +71,7 @@ export async function runCommand(
     clearTimeout(timer);
     signal.removeEventListener('abort', kill);
     killGroup(child);
-    letGo();
   }
-}
-
-/**
- * A shell that waits for the end of a pipe which this process holds, and then kills the command's group: an agent whose
- * worker was killed must not go on in the world. Returns what ends it.
- */
-function endWithUs({ pid }: ChildProcess): () => void {
-  if (pid === undefined) return () => undefined;
-  const watch = spawn('/bin/sh', ['-c', 'read -r _; kill -KILL "-$0" 2>/dev/null', String(pid)], {
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  });
-  // Without it the command only outlives a worker that was killed.
-  watch.on('error', () => undefined);
-  watch.stdin.on('error', () => undefined);
-  return () => void watch.kill('SIGKILL');
 }
 
 /** The command and whatever it has started and left. */

@@ -4,7 +4,7 @@ import { uniform } from '../../../core/random.ts';
 import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
 import type { SampleRequest, SampleResult } from '../../../engine/policy.ts';
 import { assertCapable } from './capabilities.ts';
-import { badAnswer } from './connection.ts';
+import { assertSampled } from './assert-sampled.ts';
 import type { HandOver, ServedVersion } from './hand-over.ts';
 import type { Replica } from './replica.ts';
 import type { ServerSample } from './server-api.ts';
@@ -124,7 +124,9 @@ export class Fleet {
       throw new GradusError('policy', 'server-away', why, { retryable: true, cause: error });
     }
     replica.timed((performance.now() - start) / 1000, sampled.tokens.length);
-    this.assertSampled(replica, version, request, sampled);
+    // An adapter is asked for by a name that only its weights have.
+    const asked = version.adapter !== null || this.spec.adapters ? null : weights;
+    assertSampled(replica.url, request, sampled, asked);
     const { versions } = sampled;
     return {
       tokens: sampled.tokens,
@@ -132,30 +134,6 @@ export class Fleet {
       finish: sampled.finish,
       served: { server: replica.url, weights, ...(versions && { versions }) },
     };
-  }
-
-  /** Throws GradusError('policy', 'server-answer'), retryable, for what is no sample of these weights. */
-  private assertSampled(
-    { url }: Replica,
-    { checkpoint, adapter }: ServedVersion,
-    { maxNewTokens, stopTokens }: SampleRequest,
-    { tokens, logprobs, finish, versions }: ServerSample,
-  ): void {
-    if (tokens.length === 0 || tokens.length > maxNewTokens || logprobs.length !== tokens.length)
-      throw badAnswer(
-        `${url}: ${tokens.length} tokens and ${logprobs.length} log-probs where 1 to ${maxNewTokens} were asked for`,
-      );
-    if (finish === 'stop' && !stopTokens.includes(tokens.at(-1)!))
-      throw badAnswer(`${url}: a turn has ended with token ${tokens.at(-1)}, which ends none`);
-    // An adapter is asked for by a name that only its weights have.
-    if (adapter !== null || this.spec.adapters) return;
-    const foreign = versions?.find(({ version }) => version !== checkpoint.weights);
-    if (versions === null)
-      throw badAnswer(`${url}: an answer does not say which weights made it: see docs/serving.md`);
-    if (foreign)
-      throw badAnswer(
-        `${url}: tokens ${foreign.start} to ${foreign.end} are of the weights ${foreign.version}, and ${checkpoint.weights} were asked for`,
-      );
   }
 
   /** How long a piece may take here, seconds. By tokens that are asked for, so that a long answer is not the slow one. */

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GradusError } from '../../../core/errors.ts';
+import type { ModelConfig } from '../../../core/model/config.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
 import type { Policy } from '../../../engine/policy.ts';
@@ -8,6 +9,7 @@ import type { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadModelFiles } from '../../../store/training/checkpoints.ts';
 import { Speakers } from '../speakers.ts';
 import type { LeaseOptions, PolicyLease, PolicyProvider } from '../policies.ts';
+import { assertTokens } from './assert-sampled.ts';
 import { Fleet } from './fleet.ts';
 import { HandOver } from './hand-over.ts';
 import type { ServedVersion } from './hand-over.ts';
@@ -57,7 +59,8 @@ export class ServedPolicies implements PolicyProvider {
         loadModelFiles(this.store, checkpoint, { signal }),
       ]);
       await this.fleet.open(version, signal);
-      return { ...this.speakers.of(files), policy: this.policyOf(version), release };
+      const spoken = this.speakers.of(files);
+      return { ...spoken, policy: this.policyOf(version, spoken.config), release };
     } catch (error) {
       release();
       throw error;
@@ -73,10 +76,13 @@ export class ServedPolicies implements PolicyProvider {
     return this.fleet.close();
   }
 
-  private policyOf(version: ServedVersion): Policy {
+  private policyOf(version: ServedVersion, config: ModelConfig): Policy {
     return {
-      sample: async (request, signal = new AbortController().signal) =>
-        this.fleet.sample(version, request, signal),
+      sample: async (request, signal = new AbortController().signal) => {
+        const sampled = await this.fleet.sample(version, request, signal);
+        assertTokens(sampled.served?.server ?? '', sampled.tokens, config);
+        return sampled;
+      },
       release: () => undefined,
       close: async () => undefined,
     };
