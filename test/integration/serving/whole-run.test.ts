@@ -26,8 +26,8 @@ import { tinySpec } from '../../support/tiny-spec.ts';
 const processes: Role[][] = [['orchestrator', 'verifier', 'tool'], ['rollout'], ['learner']];
 const tiny = tinySpec({ maxSteps: 4, groupsPerStep: 8, groupsPerWorkflow: 4 });
 const [warmStart, rl] = tiny.stages;
-// A policy that succeeds often enough for two shares to be compared.
-const shown = { updatesPerRound: 500, maxRounds: 1, optimizer: { learningRate: 0.01 } };
+// Enough for most episodes to be well formed.
+const shown = { updatesPerRound: 300, maxRounds: 1, optimizer: { learningRate: 0.01 } };
 const spec = { ...tiny, stages: [{ ...warmStart, ...shown }, rl] };
 
 let folder: string;
@@ -102,13 +102,14 @@ test('a server and the rollout worker are killed in the middle, and the run ends
   // What a server sampled is not sampled again by a decoder.
   const place = { run: 'served', stage: 'rl', step: 1, group: 0, episode: 0 };
   await expect(storedEpisode(store, place)).rejects.toMatchObject({ boundary: 'store', type: 'served' });
-  // Seeds are those of the decoder, but draws are not: the same policy within the error of what was measured.
+  // Seeds are those of the decoder, but draws are not: the same policy within the error of what was measured. A policy of this
+  // size hardly solves a task, but it has learnt to call the tool and to answer as it should, which the first weights do not.
   const share = ({ after }: CurriculumResult) => {
-    const { successes, trials } = after!.arms[0]!;
-    return { share: successes / trials, trials };
+    const { compliant, episodes } = after!.conduct![0]!;
+    return { share: compliant / episodes, trials: episodes };
   };
   const [one, other] = [share(local), share(served)];
-  console.log(one, other);
+  expect(one.share).toBeGreaterThan(0.5);
   const mean = (one.share + other.share) / 2;
   const error = Math.sqrt(Math.max(0.01, mean * (1 - mean)) * (1 / one.trials + 1 / other.trials));
   expect(Math.abs(one.share - other.share)).toBeLessThan(MOST_ERRORS * error);
