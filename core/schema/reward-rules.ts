@@ -137,7 +137,14 @@ export type OwnRule = z.output<typeof own>;
 
 /** A rule, with what a person has left out filled in. */
 export type RewardRule =
-  LinearLength | SigmoidLength | Overlong | AgreementRule | ConfidenceRule | DiversityRule | ProcessRule | OwnRule;
+  | LinearLength
+  | SigmoidLength
+  | Overlong
+  | AgreementRule
+  | ConfidenceRule
+  | DiversityRule
+  | ProcessRule
+  | OwnRule;
 
 /** What the rest of the spec says that rules must go with. */
 export interface RulesContext {
@@ -211,7 +218,8 @@ export function checkRules(
         }
         break;
       case 'own':
-        for (const { field, message } of refuseExtension('reward-rule', rule)) refuse([...path, ...field.split('.')], message);
+        for (const { field, message } of refuseExtension('reward-rule', rule))
+          refuse([...path, ...field.split('.')], message);
         break;
       default:
     }
