@@ -56,6 +56,6 @@ export function assertTokens(
   throw new GradusError(
     'policy',
     'server-vocabulary',
-    `${url} sampled the id ${unknown}, which no token of the checkpoint's tokenizer.json has: serve the model that the run begins with (gradus export writes its folder), or one whose embedding has no rows beyond its tokens`,
+    `${url} sampled the id ${unknown}, which no token of the checkpoint's tokenizer.json has. Serve the model that the run begins with (gradus export writes its folder), or one whose embedding has no rows beyond its tokens`,
   );
 }

@@ -309,7 +309,10 @@ describe('of several servers', () => {
     const servedBy = async (prefix: number[]) => (await sample(leased, { prefix, tokens: 1 })).served!.server;
     const of = new Map<number, string>();
     for (let task = 0; task < 24; task++) of.set(task, await servedBy([task, 1]));
-    for (let task = 0; task < 24; task++) expect(await servedBy([task, 1])).toBe(of.get(task));
+    let elsewhere = 0;
+    for (let task = 0; task < 24; task++) if ((await servedBy([task, 1])) !== of.get(task)) elsewhere++;
+    // A server that a busy machine holds up loses a request to another one; by chance it would be two in three.
+    expect(elsewhere).toBeLessThan(6);
     expect(new Set(of.values()).size).toBe(3);
   });
 

@@ -51,7 +51,7 @@ describe('what is misspelt is named by its path, with the nearest valid name,', 
     [
       'in a section of a kind, by the names of that kind alone',
       [{ ...supervised, graduation: { successAtLeast: 0.4, everyStep: 1 } }, rl],
-      'stages[0].graduation.everyStep: unknown field; valid: successAtLeast, tasksPerLevel, unjudgedAtMost',
+      'stages[0].graduation.everyStep: unknown field; valid: successAtLeast, tasksPerLevel, unjudgedAtMost, enough',
     ],
     [
       'where it is a word among several',
