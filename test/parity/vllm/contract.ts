@@ -25,7 +25,7 @@ export async function contractOf(
     logFile: path.join(folder, 'vllm-contract.log'),
   });
   try {
-    const rows = await vllmContract(server.url, folders, { tolerance: TOLERANCE });
+    const rows = await vllmContract(server.url, folders, { tolerance: TOLERANCE, packs: true });
     const broken = rows.filter(({ held }) => !held);
     for (const { what, found } of broken) say(`not held: ${what}: ${found}`);
     const logprobs = rows.filter(({ found }) => found.includes('nats'));

@@ -6,8 +6,8 @@ import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import getPort from 'get-port';
 
-/** It compiles nothing, but imports much. */
-const START_SECONDS = 300;
+/** It compiles nothing, but imports much, and the machine may be busy. */
+const START_SECONDS = 900;
 
 export interface RealVllmOptions {
   /** The environment of `npm run setup:vllm`. */

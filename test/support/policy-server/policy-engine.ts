@@ -162,6 +162,11 @@ export class PolicyEngine {
     return true;
   }
 
+  /** What runs goes on; decoders that were replaced are closed by the next reset. */
+  forgetPrefixes(): void {
+    if (this.faults.peek('reset-forgotten') === undefined) this.cache.clear();
+  }
+
   pause(what: 'new' | 'all'): void {
     this.paused = what;
   }

@@ -259,6 +259,7 @@ export function vllmDialect(engine: PolicyEngine, faults: Faults, options: VllmO
     engine.pause(mode.data === 'keep' ? 'all' : 'new');
     if (mode.data === 'abort') await engine.abortAll();
     if (mode.data === 'wait') await engine.drained();
+    if (query.get('clear_cache') !== 'false') engine.forgetPrefixes();
     return ok({ status: 'paused' });
   }
 
