@@ -230,6 +230,13 @@ describe.each(['vllm', 'sglang'] as const)('%s', (dialect) => {
     await expectSampledBy(whole[2]!, await lease(policies, whole[2]!));
   });
 
+  test('whose reload leaves the head of a tied model is found out', async () => {
+    const server = await start({ dialect });
+    const policies = policiesOf(specOf([server], { server: dialect }));
+    await server.fault({ name: 'head-forgotten' });
+    await expect(lease(policies, whole[2]!)).rejects.toThrow(/nats from the learner/);
+  });
+
   test('that serves a frozen base in place of an adapter is found out', async () => {
     const server = await start({ dialect });
     const policies = policiesOf(specOf([server], { server: dialect, adapters: true }));

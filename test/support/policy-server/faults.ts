@@ -20,6 +20,8 @@ export const FAULTS = {
   slow: 'engine',
   /** A load of weights or of an adapter answers success, and nothing is loaded. */
   'load-forgotten': 'engine',
+  /** A reload leaves the matrix behind the last layer, as vLLM on processors does where it is that of the embedding. */
+  'head-forgotten': 'engine',
   /** An adapter's name is answered by the base. */
   'base-for-adapter': 'engine',
   /** A reset of the prefix cache answers that it did nothing, and did nothing. */

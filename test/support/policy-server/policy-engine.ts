@@ -7,7 +7,7 @@ import { distributionOf, drawFrom, truncated, untempered } from './distribution.
 import type { Distribution, Truncation } from './distribution.ts';
 import type { Faults } from './faults.ts';
 import { PrefixCache } from './prefix-cache.ts';
-import { decoderOf, readAdapterFolder, readModelFolder } from './served-model.ts';
+import { decoderOf, readAdapterFolder, readModelFolder, withHeadOf } from './served-model.ts';
 import type { ModelFolder } from './served-model.ts';
 
 /**
@@ -123,7 +123,8 @@ export class PolicyEngine {
   /** Weights of another folder of the same shape, from the next token on. Throws what reading it does. */
   async reload(folder: string): Promise<void> {
     if (this.faults.take('load-forgotten')) return;
-    const read = await readModelFolder(folder);
+    const fresh = await readModelFolder(folder);
+    const read = this.faults.take('head-forgotten') === undefined ? fresh : withHeadOf(this.base, fresh);
     const decoder = await decoderOf(read);
     const again = await Promise.all(
       [...this.adapters].map(async ([name, one]) => ({

@@ -29,6 +29,16 @@ export async function readModelFolder(folder: string): Promise<ModelFolder> {
   return { config, weights, tokenizer: Tokenizer.fromJson(text), eos: ids.data ?? [] };
 }
 
+/** `fresh`, but with the matrix behind the last layer that `old` has. */
+export function withHeadOf(old: ModelFolder, fresh: ModelFolder): ModelFolder {
+  const head = old.weights.get('lm_head.weight') ?? old.weights.get('model.embed_tokens.weight')!;
+  return {
+    ...fresh,
+    config: { ...fresh.config, tieEmbeddings: false },
+    weights: new Map([...fresh.weights, ['lm_head.weight', head]]),
+  };
+}
+
 /** A folder in PEFT's layout. Throws what `readPeftAdapter` does, and what reading a file does. */
 export async function readAdapterFolder(folder: string, config: ModelConfig): Promise<LoraAdapter> {
   const [json, model] = await Promise.all(
