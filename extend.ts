@@ -23,4 +23,5 @@ export {
 export type { TaskGroup } from './core/algorithms/task-group.ts';
 export type { JudgedSample, RuleVerdict } from './core/reward/rule.ts';
 export { canonicalAnswer, sampledTokens } from './core/reward/rule.ts';
+export { median } from './core/statistics/median.ts';
 export { z } from 'zod';

@@ -5,6 +5,7 @@ import {
   entropyBonus,
   importance,
   klToReference,
+  median,
   overSamples,
   passes,
   planOf,
@@ -37,15 +38,10 @@ export default defineMethod({
   advantages: (groups, { scale }) =>
     groups.flatMap(({ samples }, group) => {
       const rewards = samples.map(({ reward }) => reward);
-      const middle = median(rewards.filter((reward) => reward !== null));
+      const known = rewards.filter((reward) => reward !== null);
+      const middle = known.length === 0 ? 0 : median(known);
       // A sample without a reward is left out, and never counts as a zero.
       const advantages = rewards.map((reward) => (reward === null ? null : scale * (reward - middle)));
       return overSamples(group, samples, advantages);
     }),
 });
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const [low, high] = [Math.floor((sorted.length - 1) / 2), Math.ceil((sorted.length - 1) / 2)];
-  return ((sorted[low] ?? 0) + (sorted[high] ?? 0)) / 2;
-}

@@ -14,6 +14,7 @@ import type { HostedEnvironment } from '../../environments/host/hosted-environme
 import { PlayedSession } from '../../environments/host/played-session.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
+import { writtenSequence } from './written-sequence.ts';
 import type { TrainingSample } from '../../core/algorithms/training-sample.ts';
 
 /** Demonstrations that are asked for at once. */
@@ -133,17 +134,7 @@ async function written(
   signal: AbortSignal,
 ): Promise<TrainingSample> {
   const tools = own ?? environment.tools;
-  const advantages: number[] = [];
-  const samplerLogprobs: number[] = [];
-  const sequence: TrainingSample = { tokens: [], mask: [], streams: { advantages, samplerLogprobs } };
-  const append = (tokens: readonly number[], mask: 0 | 1): void => {
-    for (const token of tokens) {
-      sequence.tokens.push(token);
-      sequence.mask.push(mask);
-      advantages.push(mask * weight);
-      samplerLogprobs.push(0);
-    }
-  };
+  const { sequence, append } = writtenSequence(weight);
   append(dialect.promptTokens([{ role: 'user', content: prompt }]), 0);
   const id = `demonstration/${ref.environment}/${ref.split}/${ref.level}/${ref.index}`;
   const session = new PlayedSession(environment, ref, id, tools);

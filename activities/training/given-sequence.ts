@@ -3,6 +3,7 @@ import type { TrainingSample } from '../../core/algorithms/training-sample.ts';
 import { invalidData } from '../../core/json/lines.ts';
 import type { GivenLine, GivenMessage, GivenTool } from '../../core/schema/given-line.ts';
 import type { ChatMessage, Dialect, WrittenTurn } from '../../engine/dialect/contract.ts';
+import { writtenSequence } from './written-sequence.ts';
 
 // Messages that a person gives, as the tokens of an episode.
 
@@ -49,17 +50,7 @@ export function givenSequence(
   const dialect = writerFor(tools);
   const first = messages.findIndex(({ role }) => role === 'assistant');
   if (first === 0) throw invalidData(where, 'begins with what the assistant said: a prompt is missing');
-  const advantages: number[] = [];
-  const samplerLogprobs: number[] = [];
-  const sequence: TrainingSample = { tokens: [], mask: [], streams: { advantages, samplerLogprobs } };
-  const append = (tokens: readonly number[], mask: 0 | 1): void => {
-    for (const token of tokens) {
-      sequence.tokens.push(token);
-      sequence.mask.push(mask);
-      advantages.push(mask * weight);
-      samplerLogprobs.push(0);
-    }
-  };
+  const { sequence, append } = writtenSequence(weight);
   try {
     append(dialect.promptTokens(messages.slice(0, first).map(chatMessage)), 0);
     const rest = messages.slice(first);

@@ -72,9 +72,7 @@ export const dpo: Method<typeof schema> = {
   ignoresScale: () => true,
   whole: true,
   offPolicy: true,
-  plan: (spec, sampling) => {
-    return planOf(spec, dpoObjective(spec, ofSamples(sampling)));
-  },
+  plan: (spec, sampling) => planOf(spec, dpoObjective(spec, ofSamples(sampling))),
   advantages: (groups, { pairsPerTask }) => {
     let pair = 0;
     return groups.flatMap((group, g) =>

@@ -12,6 +12,7 @@ import { hindsight } from './hindsight.ts';
 import { kto } from './kto.ts';
 import type { TaskGroup } from './task-group.ts';
 import type { SampleAdvantages } from './advantage.ts';
+import { USUAL_LEARNING_RATE } from './method.ts';
 import type { Method, MethodContext, Plan } from './method.ts';
 import { opd } from './opd.ts';
 import { ownAlgorithmSchema, ownMethod } from './own.ts';
@@ -86,7 +87,8 @@ export const ignoresScale = (spec: AlgorithmSpec): boolean => methodOf(spec).ign
 
 export const learnsWhole = (spec: AlgorithmSpec): boolean => methodOf(spec).whole === true;
 
-export const learningRateOf = (spec: AlgorithmSpec): number => methodOf(spec).learningRate ?? 3e-4;
+export const learningRateOf = (spec: AlgorithmSpec): number =>
+  methodOf(spec).learningRate ?? USUAL_LEARNING_RATE;
 
 export const planAlgorithm = (spec: AlgorithmSpec, sampling: SamplingSpec): Plan =>
   methodOf(spec).plan(spec, sampling);

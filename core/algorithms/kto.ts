@@ -65,9 +65,7 @@ export const kto: Method<typeof schema> = {
   whole: true,
   offPolicy: true,
   learningRate: 1e-4,
-  plan: (spec, sampling) => {
-    return planOf(spec, ktoObjective(spec, ofSamples(sampling)), { contrast: 'step' });
-  },
+  plan: (spec, sampling) => planOf(spec, ktoObjective(spec, ofSamples(sampling)), { contrast: 'step' }),
   advantages: (groups) => {
     const judged = groups.flatMap(({ samples }, group) => {
       const labels = samples.map(({ reward, success }) =>

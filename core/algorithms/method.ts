@@ -5,6 +5,8 @@ import type { Objective } from './objective.ts';
 import type { Score } from './scores.ts';
 import type { TaskGroup } from './task-group.ts';
 
+export const USUAL_LEARNING_RATE = 3e-4;
+
 /**
  * A training method, one file each in this folder: what a spec may say of it, what it must know of the tokens before it
  * computes advantages, the advantages themselves, and the loss that it names. It is pure: numbers in, numbers out.
@@ -28,7 +30,7 @@ export interface Method<Schema extends z.ZodObject, Spec = z.output<Schema>> {
    * or by none. Absent: it is not.
    */
   ignoresScale?(spec: Spec): boolean;
-  /** Of a stage that says none. Absent: 3e-4. */
+  /** Of a stage that says none. Absent: `USUAL_LEARNING_RATE`. */
   readonly learningRate?: number;
   /** The section of the spec, strict. */
   readonly schema: Schema;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { dpo, dpoLossSchema, dpoObjective, refuseDpo } from './dpo.ts';
 import { kto, ktoLossSchema, ktoObjective, refuseKto } from './kto.ts';
+import { USUAL_LEARNING_RATE } from './method.ts';
 import type { DpoObjective, KtoObjective } from './objective.ts';
 
 // Preferences that a person gives: the losses of the methods of an rl stage, without their making of pairs.
@@ -20,4 +21,4 @@ export const refusePreference = (spec: PreferenceSpec): { field: string; message
 
 /** Of a stage that says none: that of the method. */
 export const preferenceLearningRate = ({ kind }: PreferenceSpec): number =>
-  (kind === 'dpo' ? dpo : kto).learningRate ?? 3e-4;
+  (kind === 'dpo' ? dpo : kto).learningRate ?? USUAL_LEARNING_RATE;

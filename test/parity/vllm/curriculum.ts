@@ -2,15 +2,15 @@ import path from 'node:path';
 import { exportModel } from '../../../cli/export-model.ts';
 import { settingsFor } from '../../../cli/stack-with-workers.ts';
 import type { CurriculumResult } from '../../../core/training/curriculum.ts';
-import { differenceOf } from './difference.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { sampledPieces } from '../../../store/rollout/sampled-pieces.ts';
+import { readSteps } from '../../../store/training/step-facts.ts';
 import { checkpointOf } from '../../../store/training/find-checkpoints.ts';
 import { startWorkers } from '../../../workers/all-in-one.ts';
 import { RunClient, until } from '../../support/run-client.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
-import { gapsByPosition } from './gaps.ts';
+import { differenceOf } from './difference.ts';
 import { RealVllm } from './real-vllm.ts';
 
 /** Seconds that a run may take on two cores beside other work. */
@@ -76,7 +76,7 @@ export async function curriculumOf(environment: string, folder: string, say: (te
       return by!.versions?.length !== 1 || span!.version !== by!.weights || span!.end !== tokens.length;
     });
     const success = differenceOf(rateOf(served), rateOf(local));
-    const gaps = await gapsByPosition(store, 'served');
+    const steps = await readSteps(store, 'served');
     const held =
       JSON.stringify(served.end) === JSON.stringify(local.end) &&
       foreign.length === 0 &&
@@ -90,7 +90,18 @@ export async function curriculumOf(environment: string, folder: string, say: (te
       success: { ...success, tells: Math.max(success.served.share, success.local.share) >= LEAST_SHARE },
       seconds: { served: servedSeconds, local: localSeconds, away: awaySeconds },
       pieces: { stored: pieces.length, ofOtherWeights: foreign.length, weights: new Set(sampled).size },
-      gaps,
+      gaps: steps.flatMap(({ step, learner }) =>
+        learner === null || learner.logprobGapMean === null
+          ? []
+          : [
+              {
+                step,
+                mean: learner.logprobGapMean,
+                max: learner.logprobGapMax,
+                at: learner.logprobGapByPosition,
+              },
+            ],
+      ),
     };
   } finally {
     await server?.kill();

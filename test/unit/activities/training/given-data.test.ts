@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { givenExample } from '../../../../activities/training/given-examples.ts';
 import { readGivenLine } from '../../../../core/schema/given-line.ts';
 import { dialect, tokenizer } from '../test-environment.ts';
+import { call, result, user } from './given-messages.ts';
 
 const sequenceOf = (line: unknown) =>
   givenExample(
@@ -10,13 +11,6 @@ const sequenceOf = (line: unknown) =>
     Infinity,
     undefined,
   )[0]!;
-const user = { role: 'user', content: 'Find 0' };
-const call = {
-  role: 'assistant',
-  content: '',
-  tool_calls: [{ function: { name: 'search', arguments: '{"query":"moon"}' } }],
-};
-const result = { role: 'tool', content: 'it is far' };
 const answer = { role: 'assistant', content: 'far' };
 
 test('is what an expert who had said the same would have shown, with only the assistant masked in', () => {

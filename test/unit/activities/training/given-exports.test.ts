@@ -1,36 +1,16 @@
 import { expect, test } from 'vitest';
 import { givenExample } from '../../../../activities/training/given-examples.ts';
 import type { Episode, GroupTask, RolloutGroup } from '../../../../core/episode/episode.ts';
-import type { Json } from '../../../../core/json/json.ts';
 import { readGivenLine } from '../../../../core/schema/given-line.ts';
 import type { Dialect, WrittenTurn } from '../../../../engine/dialect/contract.ts';
-import { gradusDialect } from '../../../../engine/dialect/gradus/dialect.ts';
-import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
 import type { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
 import { atifOf } from '../../../../runs/exports/atif.ts';
 import { messagesLine } from '../../../../runs/exports/messages.ts';
 import type { FoundEpisode } from '../../../../runs/find/found-episodes.ts';
 import { madeSpec } from '../../../support/made-run.ts';
-import { configOf, renderingsOf, tokenizerOf } from '../../engine/dialect/fixtures.ts';
-import { tokenizer as own } from '../test-environment.ts';
+import { DIALECTS } from '../../engine/dialect/every-dialect.ts';
 
 // What is exported can be given back: the same tokens, of which the same ones count.
-
-const qwen = tokenizerOf('qwen');
-const calculator = renderingsOf('qwen').tools['calculator']!.function;
-const open = (tokenizer: Tokenizer, config: { [key: string]: Json }): [Dialect, Tokenizer] => [
-  openDialect(tokenizer, config, [calculator]),
-  tokenizer,
-];
-const tags = (name: string) => open(qwen, { ...configOf('qwen', 'qwen2.5-like'), gradus_dialect: { name } });
-const DIALECTS: Record<string, [Dialect, Tokenizer]> = {
-  gradus: [gradusDialect(own), own],
-  hermes: open(qwen, configOf('qwen', 'qwen2.5-like')),
-  'hermes, thinking': open(qwen, configOf('qwen', 'qwen3-like')),
-  llama3: open(tokenizerOf('llama'), configOf('llama', 'llama3.1-like')),
-  'search-r1': tags('search-r1'),
-  retool: tags('retool'),
-};
 
 const call = (expression: string) => ({ call: { name: 'calculator', arguments: { expression } } });
 const EPISODES: [turn: WrittenTurn, result?: string][][] = [

@@ -9,6 +9,7 @@ import type { TrainBatch } from '../../../../engine/learner/contract.ts';
 import { learnerOfFile } from '../../engine/learner/learner-of-file.ts';
 import { freshState, lively, settings, TINY } from '../../../support/engine/tiny.ts';
 import { dialect, tokenizer } from '../test-environment.ts';
+import { call, result, user } from './given-messages.ts';
 
 const learner = await learnerOfFile('eager');
 
@@ -19,13 +20,6 @@ const exampleOf = (prefers: Prefers, line: unknown): TrainingSample[] =>
     Infinity,
     prefers,
   );
-const user = { role: 'user', content: 'Find 0' };
-const call = {
-  role: 'assistant',
-  content: '',
-  tool_calls: [{ function: { name: 'search', arguments: '{"query":"moon"}' } }],
-};
-const result = { role: 'tool', content: 'it is far' };
 const answer = (content: string) => ({ role: 'assistant', content });
 const trained = ({ tokens, mask }: TrainingSample): string =>
   tokenizer.decode(tokens.filter((_, i) => mask[i] === 1));

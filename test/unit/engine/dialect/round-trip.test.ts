@@ -2,30 +2,9 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { GradusError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json/json.ts';
-import type { Dialect, WrittenTurn } from '../../../../engine/dialect/contract.ts';
-import { gradusDialect } from '../../../../engine/dialect/gradus/dialect.ts';
-import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
-import type { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
-import { tokenizer as own } from '../../activities/test-environment.ts';
-import { configOf, renderingsOf, tokenizerOf } from './fixtures.ts';
+import type { WrittenTurn } from '../../../../engine/dialect/contract.ts';
+import { DIALECTS } from './every-dialect.ts';
 import { propertyRuns } from '../../../support/property-runs.ts';
-
-const qwen = tokenizerOf('qwen');
-const llama = tokenizerOf('llama');
-const calculator = renderingsOf('qwen').tools['calculator']!.function;
-const open = (tokenizer: Tokenizer, config: { [key: string]: Json }): [Dialect, Tokenizer] => [
-  openDialect(tokenizer, config, [calculator]),
-  tokenizer,
-];
-const tags = (name: string) => open(qwen, { ...configOf('qwen', 'qwen2.5-like'), gradus_dialect: { name } });
-const DIALECTS: Record<string, [Dialect, Tokenizer]> = {
-  gradus: [gradusDialect(own), own],
-  hermes: open(qwen, configOf('qwen', 'qwen2.5-like')),
-  'hermes, thinking': open(qwen, configOf('qwen', 'qwen3-like')),
-  llama3: open(llama, configOf('llama', 'llama3.1-like')),
-  'search-r1': tags('search-r1'),
-  retool: tags('retool'),
-};
 
 const PIECES = [
   ...Array.from('<>{}[]"\\/` \n\té🦀'),
