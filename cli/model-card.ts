@@ -118,6 +118,8 @@ function samplesInWords({ collect, numGenerations }: RlStageSpec): string {
       return `their samples taken as stage "${collect.stage}"${collect.run === undefined ? '' : ` of ${collect.run}`} has left them`;
     case 'tree':
       return `${numGenerations} samples of each, of which ${collect.roots} begin at the prompt and the others branch off`;
+    case 'pipelined':
+      return `${numGenerations} samples of each, by the policy of ${collect.lag} steps before`;
     default:
       return `${numGenerations} samples of each`;
   }

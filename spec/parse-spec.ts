@@ -93,7 +93,7 @@ function check(spec: WrittenSpec, environments: SpecEnvironments, refuse: Refuse
   if (verification) checkVerification(verification, reward, used, refuse);
   checkModel(model, sampling, refuse);
   checkSampling(sampling, refuse);
-  checkPolicy(spec.policy, sampling, refuse);
+  checkPolicy(spec, refuse);
   checkAgent(spec, environments, refuse);
   checkStages(stages, spec, environments, refuse);
   checkEvaluation(evaluation, environments, refuse);

@@ -106,9 +106,9 @@ export function refuseAlgorithm(
     const message = `${spec.kind} cannot correct for late verdicts: set verification.offerLateFor to 0`;
     return [{ field: 'kind', message }];
   }
-  if (context.stored && !method.offPolicy) {
+  if ((context.stored || context.lags) && !method.offPolicy) {
     const others = OFF_POLICY.filter((kind) => !OFF_POLICY_WEIGHTED.includes(kind));
-    const message = `${spec.kind} is on-policy and needs fresh samples: choose ${others.join(', ')}, or with an importanceCap (2, say) ${OFF_POLICY_WEIGHTED.join(', ')}, or leave out collect`;
+    const message = `${spec.kind} is on-policy and needs fresh samples: choose ${others.join(', ')}, or with an importanceCap (2, say) ${OFF_POLICY_WEIGHTED.join(', ')}, or ${context.lags ? 'set collect.lag to 0' : 'leave out collect'}`;
     return [{ field: 'kind', message }];
   }
   if (context.stored && 'maxRefills' in spec && spec.maxRefills > 0)

@@ -50,6 +50,8 @@ export interface MethodContext {
   late: boolean;
   /** Episodes are stored ones, and none is sampled. */
   stored: boolean;
+  /** The policy that samples is some steps behind the one that is trained. */
+  lags: boolean;
   /** Samples of a task branch off others. */
   tree: boolean;
   /** One of the environments says what other tasks an episode has solved. */

@@ -78,12 +78,12 @@ export const reinforcePlusPlus: Method<typeof schema> = {
     ...(spec.klEstimator === 'k3' && spec.beta === 0
       ? [{ field: 'klEstimator', message: 'does nothing where beta is 0: give beta, or leave it out' }]
       : []),
-    ...(context.stored && spec.klCoefficient > 0
+    ...((context.stored || context.lags) && spec.klCoefficient > 0
       ? [
           {
             field: 'klCoefficient',
             message:
-              'is of the KL of the policy that sampled, and stored episodes are of another: set it to 0, and beta in its place',
+              'is of the KL of the policy that sampled, which is another here: set it to 0, and beta in its place',
           },
         ]
       : []),

@@ -98,12 +98,16 @@ export const clippedObjective = (
  */
 export function refuseImportance(
   { importanceCap, importanceRule }: { importanceCap: number; importanceRule: 'truncate' | 'mask' },
-  { late, stored }: MethodContext,
+  { late, stored, lags }: MethodContext,
 ) {
   const refused = (message: string) => [{ field: 'importanceCap', message }];
   if (stored && importanceCap === 0)
     return refused(
       'stored episodes were sampled by another policy than the one that is trained: set a cap above 0 (2, say), or leave out collect',
+    );
+  if (lags && importanceCap === 0)
+    return refused(
+      'the policy that samples is behind the one that is trained: set a cap above 0 (2, say), or collect.lag to 0',
     );
   if (late && importanceCap === 0)
     return refused(

@@ -14,6 +14,11 @@ import type { WrittenVerification } from './verification.ts';
 
 const step = count(1e6, 'no stage has more steps');
 
+/** Steps that are collected beside the one that is trained. */
+const MOST_LAG = 16;
+/** Child workflows of steps that are begun together: what they bring is carried along where a stage continues as new. */
+const MOST_BEGUN = 128;
+
 /** Where a stage's episodes come from. */
 export const collectSchema = z
   .discriminatedUnion('kind', [
@@ -22,6 +27,18 @@ export const collectSchema = z
         kind: z.literal('on-policy').describe('Sample with the policy that is trained. The default.'),
       })
       .describe('The policy that is trained samples them.'),
+    z
+      .strictObject({
+        kind: z.literal('pipelined').describe('Sample for the next steps while the learner works.'),
+        lag: count(MOST_LAG, 'the samples would be of another policy', 0)
+          .default(1)
+          .describe(
+            'Steps by which the policy that samples is behind the one that is trained; 0 is on-policy.',
+          ),
+      })
+      .describe(
+        'The policy that was trained until `lag` steps before samples them, so rollouts do not wait for the learner. Losses weigh them by importance.',
+      ),
     z
       .strictObject({
         kind: z.literal('stored').describe('Take episodes that are in the store.'),
@@ -99,11 +116,13 @@ export function checkCollect(
   {
     collect,
     groupsPerStep,
+    groupsPerWorkflow,
     numGenerations,
     tasks,
   }: {
     collect: CollectSpec;
     groupsPerStep: number;
+    groupsPerWorkflow: number;
     numGenerations: number;
     tasks: WrittenTasks;
   },
@@ -163,6 +182,14 @@ export function checkCollect(
         'late verdicts are corrected within one group, and a tree has several: set verification.offerLateFor to 0, or leave out collect',
       );
     return;
+  }
+  if (collect.kind === 'pipelined') {
+    const workflows = collect.lag * (1 + refills) * Math.ceil(groupsPerStep / groupsPerWorkflow);
+    if (workflows > MOST_BEGUN)
+      refuse(
+        [...at, 'lag'],
+        `begins ${workflows} child workflows before their turn, at most ${MOST_BEGUN}: lower it, or raise groupsPerWorkflow`,
+      );
   }
   if (collect.kind !== 'stored') return;
   if (verification) refuse(at, 'stored episodes are not escalated: leave it out, or leave out verification');

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Refuse } from './check.ts';
 import { amount, count, positive, runName } from '../fields.ts';
-import type { SamplingSpec } from './sampling.ts';
+import type { WrittenSpec } from './curriculum.ts';
 
 /** Servers whose API Gradus speaks. */
 export const POLICY_SERVERS = ['vllm', 'sglang'] as const;
@@ -95,11 +95,23 @@ export const SERVED_IMPORTANCE_CAP = 2;
  * What servers cannot be asked for. What one server cannot do, the look at it that a run begins with says.
  */
 export function checkPolicy(
-  policy: PolicySpec | undefined,
-  { topK, topP }: SamplingSpec,
+  { policy, sampling, stages, model }: Pick<WrittenSpec, 'policy' | 'sampling' | 'stages' | 'model'>,
   refuse: Refuse,
 ): void {
+  const { topK, topP } = sampling;
   if (policy === undefined || policy.kind === 'onnx') return;
+  stages.forEach((stage, s) => {
+    if (stage.kind !== 'rl' || stage.collect.kind !== 'pipelined') return;
+    const at = ['stages', s, 'collect', 'lag'];
+    const { lag } = stage.collect;
+    if (policy.kind === 'http' && lag > 0 && model.lora === undefined)
+      refuse(
+        at,
+        'servers hold the weights of one step at a time, and evaluations need others meanwhile: set it to 0, or train an adapter (`model.lora`), of which servers hold two',
+      );
+    else if (policy.kind === 'http' && lag > 1)
+      refuse(at, 'servers hold the adapters of two steps, those in use and the newest: set it to 1');
+  });
   const why =
     'log-probs of a server are then of a cut distribution, and it does not say which tokens were left';
   if (topK > 0)

@@ -1,7 +1,7 @@
 import { addIncidents } from '../episode/incidents.ts';
 import type { TrainingPorts } from '../ports.ts';
 import type { BlobRef } from '../refs.ts';
-import type { GroupRequest, GroupResult, RelabelResult, Span } from '../requests.ts';
+import type { GroupRequest, GroupResult, RelabelResult, Span, StoredResult } from '../requests.ts';
 import type { Plan } from '../algorithms/method.ts';
 import { shareOut, summarize } from './evaluation.ts';
 import type { RolloutSummary } from './evaluation.ts';
@@ -9,9 +9,22 @@ import type { CollectSpec } from '../schema/collect.ts';
 import type { StageInput, StageState } from './stage.ts';
 import { samplingAt } from './exploration.ts';
 import { drawTasks, indexesPerStep } from './task-draw.ts';
-import type { LateMove } from './task-draw.ts';
+import type { Drawn, LateMove } from './task-draw.ts';
 import { failedTasksOf } from './tasks-again.ts';
 import type { WaitingTask } from './tasks-again.ts';
+
+/** What a step has rolled out, or taken from the store, before the ladder; plain data, for it may be carried along. */
+export interface Gathered {
+  /** Of rollouts, and of the rounds of trees; as many as child workflows. */
+  results: GroupResult[];
+  /** Of failed tasks, with hints. */
+  corrections: GroupResult[];
+  /** One sample of each task, of the likeliest token each time; where the plan asks for it. */
+  greedy: GroupResult[];
+  relabelled: RelabelResult | null;
+  /** In place of all of the above: groups that were in the store. */
+  stored: StoredResult | null;
+}
 
 /** What a step has to learn from. */
 export interface Collected {
@@ -27,33 +40,50 @@ export interface Collected {
   greedyFailure?: string | undefined;
   /** Tokens that were sampled besides those of the summary: for baselines, and with hints. */
   otherTokens: number;
-  /** Tasks that wait to be drawn again, and those that were. */
-  failures: WaitingTask[];
-  again: WaitingTask[];
   spans: Span[];
 }
 
-/** The episodes of a step: stored ones, or those that the policy samples now. */
-export const collectRollouts = (
-  ports: TrainingPorts,
-  input: StageInput,
-  state: StageState,
-  step: number,
-): Promise<Collected> => {
+/** What the episodes of a step follow from: the policy that samples, and what is known of tasks when they are drawn. */
+export type DrawnFrom = Pick<StageState, 'checkpoint' | 'adjusted' | 'estimates' | 'failures'>;
+
+/** A step whose episodes are being collected. */
+export interface Gathering {
+  /** Tasks that waited to be drawn again, and were. */
+  again: WaitingTask[];
+  gathered: Promise<Gathered>;
+}
+
+/** Draws the tasks of a step, and begins to collect its episodes: stored ones, or those that the policy samples. */
+export function gather(ports: TrainingPorts, input: StageInput, from: DrawnFrom, step: number): Gathering {
   const { collect: how } = input.stage;
-  return how.kind === 'stored'
-    ? takeStored(ports, input, state, step, how)
-    : sample(ports, input, state, step);
-};
+  if (how.kind === 'stored') return { again: [], gathered: takeStored(ports, input, from, step, how) };
+  const { again, tasks } = drawTasks({
+    ...drawOf(input, from, step),
+    count: input.stage.groupsPerStep,
+    failures: from.failures,
+    retryFailures: input.stage.retryFailures,
+  });
+  return { again, gathered: sample(ports, input, from, step, { again, tasks }) };
+}
+
+const drawOf = ({ spec, stage, tasksBefore }: StageInput, { estimates }: DrawnFrom, step: number) => ({
+  seed: spec.seed,
+  stage: stage.name,
+  step,
+  arms: stage.arms,
+  tasksBefore,
+  indexesPerStep: indexesPerStep(stage),
+  estimates,
+});
 
 async function takeStored(
   ports: TrainingPorts,
   { spec, stage }: StageInput,
-  { checkpoint, failures }: StageState,
+  { checkpoint }: DrawnFrom,
   step: number,
   { run = spec.run, stage: name, steps }: Extract<CollectSpec, { kind: 'stored' }>,
-): Promise<Collected> {
-  const { groups, ...counts } = await ports.stored({
+): Promise<Gathered> {
+  const stored = await ports.stored({
     run: spec.run,
     seed: spec.seed,
     stage: stage.name,
@@ -64,47 +94,23 @@ async function takeStored(
     reward: spec.reward,
     checkpoint,
   });
-  return {
-    summary: summarize([{ trajectories: null, ...counts }]),
-    groups,
-    offered: [],
-    moves: [],
-    greedy: [],
-    otherTokens: 0,
-    failures,
-    again: [],
-    spans: counts.spans,
-  };
+  return { results: [], corrections: [], greedy: [], relabelled: null, stored };
 }
 
 /**
- * Rolls out the tasks of a step under the policy that learns, takes what came of them up the ladder, and refills: as long
- * as the plan allows, other tasks are drawn in the place of those that teach nothing, by what the fast tier says.
+ * Rolls out the tasks of a step, and refills: as long as the plan allows, other tasks are drawn in the place of those that
+ * teach nothing, by what the fast tier says.
  */
 async function sample(
   ports: TrainingPorts,
   input: StageInput,
-  state: StageState,
+  from: DrawnFrom,
   step: number,
-): Promise<Collected> {
+  first: Pick<Drawn, 'again' | 'tasks'>,
+): Promise<Gathered> {
   const { stage } = input;
   const { plan } = stage;
-  const draw = {
-    seed: input.spec.seed,
-    stage: stage.name,
-    step,
-    arms: stage.arms,
-    tasksBefore: input.tasksBefore,
-    indexesPerStep: indexesPerStep(stage),
-    estimates: state.estimates,
-  };
-  const first = drawTasks({
-    ...draw,
-    count: stage.groupsPerStep,
-    failures: state.failures,
-    retryFailures: stage.retryFailures,
-  });
-  const common = commonOf(input, state, step);
+  const common = commonOf(input, from, step);
   const tasks = [...first.tasks];
   const requests = shareOut(first.tasks, stage.groupsPerWorkflow, common, first.again.length);
   const rolledOut = await ports.rollout(requests);
@@ -114,6 +120,7 @@ async function sample(
     // Where no group has two rewards, a tool is away or verdicts are to come: other tasks would fare no better.
     if (missing <= 0 || !latest.some(({ behaviour }) => behaviour.rewardGroups > 0)) break;
     const used = refill * stage.groupsPerStep;
+    const draw = drawOf(input, from, step);
     const more = drawTasks({ ...draw, used, count: missing, failures: [], retryFailures: 0 });
     const next = shareOut(more.tasks, stage.groupsPerWorkflow, common, 0, {
       group: requests.length,
@@ -127,11 +134,24 @@ async function sample(
   const grown = await grow(ports, stage, requests, rolledOut);
   const after = { group: requests.length + grown.length, firstTask: tasks.length };
   const greedy = plan.greedy ? await rollOutGreedily(ports, requests, after) : [];
-
   const corrections = await correct(ports, input, requests, rolledOut, after);
-  const sampled = [...rolledOut, ...grown];
-  const relabelled = await relabel(ports, input, state, step, rolledOut);
+  const relabelled = await relabel(ports, input, from, step, rolledOut);
+  return { results: [...rolledOut, ...grown], corrections, greedy, relabelled, stored: null };
+}
 
+/** What came of it, after those candidates that the spec sends up the ladder have been there. */
+export async function collect(
+  ports: TrainingPorts,
+  input: StageInput,
+  step: number,
+  { results: sampled, corrections, greedy, relabelled, stored }: Gathered,
+): Promise<Collected> {
+  if (stored !== null) {
+    const { groups, ...counts } = stored;
+    const summary = summarize([{ trajectories: null, ...counts }]);
+    return { summary, groups, offered: [], moves: [], greedy: [], otherTokens: 0, spans: counts.spans };
+  }
+  const { plan } = input.stage;
   const escalated = input.spec.verification ? await escalateGroups(ports, input, step, sampled) : null;
   const results = escalated?.groups ?? sampled;
   const summary = summarize(results);
@@ -154,15 +174,13 @@ async function sample(
     greedy: trajectoriesOf(greedy),
     greedyFailure: plan.greedy && trajectoriesOf(greedy).length === 0 ? greedy[0]?.failure : undefined,
     otherTokens: sampledTokensOf([...greedy, ...corrections]),
-    failures: first.failures,
-    again: first.again,
     spans: [...sampled, ...greedy, ...corrections, relabelled, escalated].flatMap((one) => one?.spans ?? []),
   };
 }
 
 const commonOf = (
   { spec, stage }: StageInput,
-  { checkpoint, adjusted }: StageState,
+  { checkpoint, adjusted }: DrawnFrom,
   step: number,
 ): Omit<GroupRequest, 'group' | 'firstTask' | 'tasks' | 'retries'> => ({
   run: spec.run,
@@ -287,7 +305,7 @@ async function correct(
 async function relabel(
   ports: TrainingPorts,
   { spec, stage }: StageInput,
-  { checkpoint }: StageState,
+  { checkpoint }: DrawnFrom,
   step: number,
   rolledOut: readonly GroupResult[],
 ): Promise<RelabelResult | null> {

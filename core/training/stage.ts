@@ -1,4 +1,6 @@
-import { collectRollouts } from './collect-rollouts.ts';
+import { collect } from './collect-rollouts.ts';
+import { beginSteps, giveUp, lagOf, settle, stalenessOf, takeUp } from './steps-begun.ts';
+import type { Carried, InFlight } from './steps-begun.ts';
 import { updatePolicy } from './update-policy.ts';
 import type { PolicyUpdate } from './update-policy.ts';
 import { askAbout, decideByEvaluation, isMeasured, measure } from './measure.ts';
@@ -27,7 +29,7 @@ import type { StageDecision, StageHistory } from './stage-policy.ts';
 import type { SharedError } from './shared-error.ts';
 import { updateEstimates } from './task-draw.ts';
 import type { ArmEstimates } from './task-draw.ts';
-import { waitAgain } from './tasks-again.ts';
+import { waitAgain, withoutTasks } from './tasks-again.ts';
 import type { WaitingTask } from './tasks-again.ts';
 import { batchFacts, decisionFacts, heldOutFacts, learnerFacts, rolloutFacts } from './facts-of.ts';
 import type { StepFacts } from './step-facts.ts';
@@ -74,6 +76,8 @@ export interface StageState {
   estimates: ArmEstimates;
   failures: WaitingTask[];
   history: StageHistory;
+  /** Steps that were begun before their turn, with the next one; absent where there is none. */
+  begun?: Carried[];
 }
 
 /** `no-success`: its steps are done, and nothing that it sampled or measured ever was a success. */
@@ -101,16 +105,20 @@ export const initialStageState = (input: StageInput): StageState => ({
 
 /**
  * Trains one RL stage: draw tasks, roll out, learn, and every so often measure and decide. `gate` is passed before
- * each step and may wait, stop, or carry the state elsewhere (continue-as-new). What a person has changed by then holds
- * for the whole step.
+ * each step and may wait, stop, or carry the state elsewhere (continue-as-new): what `carried` gives it then, which waits
+ * for the episodes of steps that were begun. What a person has changed by then holds for the whole step.
  */
 export async function trainStage(
   ports: TrainingPorts,
   written: StageInput,
   from: StageState | null,
-  gate: (state: StageState) => Promise<'go' | 'stop'>,
+  gate: (state: StageState, carried: () => Promise<StageState>) => Promise<'go' | 'stop'>,
 ): Promise<StageResult> {
-  let state = from ?? initialStageState(written);
+  const { begun: carriedOver = [], ...rest } = from ?? initialStageState(written);
+  let state: StageState = rest;
+  let begun = takeUp(carriedOver);
+  const carried = async (): Promise<StageState> =>
+    begun.length === 0 ? state : { ...state, begun: await settle(begun) };
   const end = (kind: StageEnd, reason: string, checkpoint = state.checkpoint): StageResult => ({
     end: kind,
     reason,
@@ -122,11 +130,14 @@ export async function trainStage(
   const asChanged = (): StageInput => changedStage(written, ports.changed?.() ?? nothingChanged());
 
   while (state.step < asChanged().stage.maxSteps) {
-    if ((await gate(state)) === 'stop') return end('stopped', 'stopped by a person');
+    if ((await gate(state, carried).catch(stopOrThrow)) === 'stop')
+      return end('stopped', 'stopped by a person');
     const input = asChanged();
     // It may have been cut short while it waited.
     if (state.step >= input.stage.maxSteps) break;
-    const stepped = await stageStep(ports, input, state).catch(stopOrThrow);
+    const [current, ...ahead] = beginSteps(ports, input, state, begun);
+    begun = ahead;
+    const stepped = await stageStep(ports, input, state, current!).catch(stopOrThrow);
     if (stepped === 'stop') return end('stopped', 'stopped by a person in the middle of a step');
     const { decision, facts } = stepped;
     state = stepped.state;
@@ -141,6 +152,7 @@ export async function trainStage(
         pinned: [
           input.reference,
           state.checkpoint,
+          ...begun.map(({ checkpoint }) => checkpoint),
           best?.checkpoint ?? input.checkpoint,
           ...(mayGoBack(input.stage.diagnosis) ? placesOf(state.healthy) : []),
         ],
@@ -162,8 +174,10 @@ export async function trainStage(
             : await ports.ask(question, { stage: input.stage.name, stageStep: state.step });
         if (asked === 'stop') return end('stopped', decision.reason, bestOrLast());
         if (asked === 'advance') return end('plateau', decision.reason, bestOrLast());
-        if (asked === 'rollback') state = rollBack(input, state, decision.kind);
-        else state = { ...state, history: { ...state.history, recent: [] } };
+        if (asked === 'rollback') {
+          state = rollBack(input, state, decision.kind);
+          begun = giveUp(begun);
+        } else state = { ...state, history: { ...state.history, recent: [] } };
         break;
       }
     }
@@ -199,23 +213,26 @@ function gapOrThrow(error: unknown): LogprobGapError {
   throw error;
 }
 
-/** One step: draw and collect, learn, measure, diagnose, decide. */
+/** One step: collect what was begun, learn, measure, diagnose, decide. */
 async function stageStep(
   ports: TrainingPorts,
   input: StageInput,
   state: StageState,
+  begun: InFlight,
 ): Promise<{ decision: StageDecision; state: StageState; facts: Omit<StepFacts, 'decision'> }> {
   const { stage } = input;
   const start = ports.now();
-  const stageStep = state.step + 1;
+  const stageStep = begun.step;
 
-  const collected = await collectRollouts(ports, input, state, stageStep);
+  const { verification: _, ...unverified } = input.spec;
+  const to = begun.givenUp ? { ...input, spec: unverified } : input;
+  const collected = await collect(ports, to, stageStep, await begun.episodes);
   const { summary } = collected;
-  const estimates = updateEstimates(state.estimates, summary.arms, {
-    moves: collected.moves,
-    stage: stage.name,
-    step: stageStep,
-  });
+  const { moves } = collected;
+  const estimates = begun.givenUp
+    ? state.estimates
+    : updateEstimates(state.estimates, summary.arms, { moves, stage: stage.name, step: stageStep });
+  if (begun.givenUp) return passOver();
   const nothing = rewardedCount(summary.outcomes) === 0 && collected.offered.length === 0;
   if (nothing || collected.greedyFailure !== undefined) {
     // An agent that cannot act must not give silent empty steps: a person decides, and nothing is lost.
@@ -231,7 +248,8 @@ async function stageStep(
     };
   }
 
-  const updated = await updatePolicy(ports, input, state, collected, stageStep).catch(gapOrThrow);
+  const toLearnFrom = { ...collected, sampledAs: begun.adjusted };
+  const updated = await updatePolicy(ports, input, state, toLearnFrom, stageStep).catch(gapOrThrow);
   if (updated instanceof LogprobGapError) {
     return {
       decision: askAbout(`step ${stageStep} was not trained: ${updated.message}`),
@@ -261,8 +279,8 @@ async function stageStep(
       estimates,
       failures: waitAgain(
         {
-          waiting: collected.failures,
-          again: collected.again,
+          waiting: withoutTasks(state.failures, begun.again),
+          again: begun.again,
           failed: summary.failedTasks,
           tried: summary.tried ?? [],
           step: stageStep,
@@ -277,6 +295,24 @@ async function stageStep(
       ...(heeded.standing.length > 0 && { standing: heeded.standing }),
     },
   };
+
+  /** Counts what was sampled, and measures where it is time to: neither estimates nor alarms are about these weights. */
+  async function passOver() {
+    const { checkpoint, history } = state;
+    const evaluation = isMeasured(stage, stageStep)
+      ? await measure(ports, input, checkpoint, stageStep)
+      : null;
+    const before = { decision: { kind: 'continue' } as const, history };
+    const decided =
+      evaluation === null
+        ? before
+        : decideByEvaluation(input, before, evaluation, { checkpoint, step: stageStep });
+    return {
+      decision: decided.decision,
+      state: { ...state, step: stageStep, history: decided.history },
+      facts: { ...factsOf(null, evaluation, decided.history.error), alarms: [] },
+    };
+  }
 
   function factsOf(
     updated: PolicyUpdate | null,
@@ -293,7 +329,10 @@ async function stageStep(
       step: input.stepsBefore + stageStep,
       environment: [...new Set(stage.arms.map((arm) => arm.environment))].join(','),
       checkpoint: trained?.checkpoint ?? state.checkpoint,
-      rollout: rolloutFacts(summary, collected.otherTokens),
+      rollout: {
+        ...rolloutFacts(summary, collected.otherTokens),
+        ...(lagOf(stage) > 0 && stalenessOf(begun, state)),
+      },
       batch: batchFacts(updated?.batch ?? null),
       heldOut: heldOutFacts(evaluation, error),
       estimates,

@@ -88,7 +88,7 @@ export interface TaskDraw {
 }
 
 /** What a step draws. */
-interface Drawn {
+export interface Drawn {
   /** The first of them are those that are drawn again. */
   tasks: TaskRef[];
   again: WaitingTask[];

@@ -52,6 +52,10 @@ export const failedTasksOf = ({
 const isSame = (a: TaskRef, b: TaskRef): boolean =>
   a.index === b.index && a.level === b.level && a.environment === b.environment && a.split === b.split;
 
+/** Those that wait and are none of `taken`. */
+export const withoutTasks = (waiting: readonly WaitingTask[], taken: readonly WaitingTask[]): WaitingTask[] =>
+  waiting.filter((task) => !taken.some((one) => isSame(one, task)));
+
 /** `count` of those that may be drawn in a step, by what there is to learn from them; the oldest where nobody counts tries. */
 export function drawAgain(
   waiting: readonly WaitingTask[],

@@ -17,13 +17,21 @@ export async function updatePolicy(
   ports: TrainingPorts,
   { spec, stage, reference, stepsBefore }: StageInput,
   state: StageState,
-  { groups: fresh, offered, greedy }: Pick<Collected, 'groups' | 'offered' | 'greedy'>,
+  {
+    groups: fresh,
+    offered,
+    greedy,
+    sampledAs,
+  }: Pick<Collected, 'groups' | 'offered' | 'greedy'> & {
+    /** By what the sampling differed from the spec. */
+    sampledAs: StageState['adjusted'];
+  },
   stageStep: number,
 ): Promise<PolicyUpdate> {
   const { run, seed, reward } = spec;
   const { plan } = stage;
   const { adjusted } = state;
-  const sampling = samplingAt(stage, spec.sampling, stageStep, adjusted);
+  const sampling = samplingAt(stage, spec.sampling, stageStep, sampledAs);
   const step = stepsBefore + stageStep;
   const groups = [...fresh, ...offered];
   const scored =

@@ -21,9 +21,10 @@ export async function stage(
   const ports = trainingPorts(control, workflowId, input.spec.run, () =>
     Math.ceil(changedStage(input, control.changed).stage.maxSteps / REPORTS_PER_STAGE),
   );
-  const result = await trainStage(ports, input, from, async (state) => {
+  const result = await trainStage(ports, input, from, async (_, carried) => {
     const verdict = await control.pass();
     if (verdict === 'go' && workflowInfo().continueAsNewSuggested) {
+      const state = await carried();
       await control.told;
       await condition(allHandlersFinished);
       await continueAsNew<typeof stage>(input, state, control.state);

@@ -215,6 +215,7 @@ export function checkRlStage(
     late,
     relabels: stage.tasks.some(({ environment }) => environments.get(environment)?.relabels === true),
     stored,
+    lags: stage.collect.kind === 'pipelined' && stage.collect.lag > 0,
     tree: stage.collect.kind === 'tree',
     environments: [...new Set(stage.tasks.map(({ environment }) => environment))],
   }))

@@ -45,7 +45,7 @@ const RESERVED = [
 const canBegin = (stage: WrittenStages[number]): boolean =>
   stage.kind === 'supervised'
     ? stage.algorithm === undefined
-    : stage.collect.kind !== 'on-policy' || stage.algorithm.kind === 'rft';
+    : !['on-policy', 'pipelined'].includes(stage.collect.kind) || stage.algorithm.kind === 'rft';
 
 export function checkStages(
   stages: WrittenStages,

@@ -34,6 +34,57 @@ test('stored episodes may be of an earlier stage, or of another run', () => {
   expect(parse({ collect }).stages[2]).toMatchObject({ collect: { ...collect, steps: { from: 1, to: 4 } } });
 });
 
+describe('a pipelined stage', () => {
+  const pipelined = (lag: number, algorithm: object, other: object = {}) =>
+    parse({ collect: { kind: 'pipelined', lag }, algorithm, ...other }).stages[2];
+
+  test('takes methods that weigh their samples, and refills them', () => {
+    expect(pipelined(2, { kind: 'dapo', importanceCap: 2, maxRefills: 3 })).toMatchObject({
+      collect: { kind: 'pipelined', lag: 2 },
+    });
+    expect(pipelined(1, { kind: 'vtrace' })).toBeDefined();
+  });
+
+  test('without lag takes every method', () => {
+    expect(pipelined(0, { kind: 'ppo' })).toBeDefined();
+    expect(pipelined(0, { kind: 'grpo' })).toBeDefined();
+  });
+
+  test.each<[string, number, object, object, string]>([
+    [
+      'a method that needs fresh samples',
+      1,
+      { kind: 'gspo' },
+      {},
+      'gspo is on-policy and needs fresh samples',
+    ],
+    [
+      'samples that nothing weighs',
+      1,
+      { kind: 'grpo' },
+      {},
+      'algorithm.importanceCap: the policy that samples is behind the one that is trained: set a cap above 0 (2, say), or collect.lag to 0',
+    ],
+    [
+      'a KL of the policy that sampled',
+      1,
+      { kind: 'reinforce++', baseline: 'none', klCoefficient: 0.1, importanceCap: 2 },
+      {},
+      'algorithm.klCoefficient: is of the KL of the policy that sampled',
+    ],
+    [
+      'more than can be carried along',
+      16,
+      { kind: 'vtrace' },
+      { groupsPerStep: 64, groupsPerWorkflow: 2 },
+      'collect.lag: begins 512 child workflows before their turn, at most 128',
+    ],
+    ['a lag beyond any use', 17, { kind: 'vtrace' }, {}, 'collect.lag'],
+  ])('refuses %s', (_, lag, algorithm, other, message) => {
+    expect(() => pipelined(lag, algorithm, other)).toThrow(message);
+  });
+});
+
 test('a tree says how it grows, and numGenerations counts all of its samples', () => {
   const collect = { kind: 'tree', roots: 2 };
   const stage = parse({ collect, algorithm: { kind: 'agentq' } }).stages[2];

@@ -135,6 +135,7 @@ describe('refuses', () => {
     lora: false,
     late: false,
     stored: false,
+    lags: false,
     tree: true,
     relabels: false,
     turnRewards: false,

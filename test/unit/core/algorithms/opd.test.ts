@@ -58,6 +58,7 @@ describe('is refused', () => {
     lora: false,
     late: false,
     stored: false,
+    lags: false,
     tree: false,
     relabels: false,
     turnRewards: false,

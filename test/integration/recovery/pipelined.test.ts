@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ids } from '../../../core/names.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { readSteps } from '../../../store/training/step-facts.ts';
+import { DONE } from '../../support/ended.ts';
+import { killInActivity } from '../../support/kill-workers.ts';
+import { startTestInstallation } from '../../support/test-installation.ts';
+import type { TestInstallation } from '../../support/test-installation.ts';
+import { tinySpec } from '../../support/tiny-spec.ts';
+
+// Rollouts that do not wait for the learner: real servers and workers, SIGKILL, and stages that continue as new while
+// steps are begun.
+
+let installation: TestInstallation;
+
+/** Four child workflows of a step, long enough to be hit. */
+const tiny = tinySpec({ maxSteps: 6, groupsPerStep: 32, groupsPerWorkflow: 8 });
+const specOf = (collect: object) => {
+  const [warmStart, rl] = tiny.stages;
+  const algorithm = { ...rl.algorithm, importanceCap: 2 };
+  return { ...tiny, stages: [warmStart, { ...rl, algorithm, collect }] };
+};
+const LAGGING = specOf({ kind: 'pipelined', lag: 2 });
+
+beforeAll(async () => {
+  installation = await startTestInstallation({
+    dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 },
+  });
+}, 120_000);
+
+afterAll(() => installation?.remove());
+
+const weightsOf = async (run: string, spec: object): Promise<string> => {
+  const { end, checkpoint } = await (await installation.runs.start(run, spec)).result();
+  expect(end).toEqual(DONE);
+  return checkpoint.weights;
+};
+
+test('without lag a run ends with the weights of an on-policy one', async () => {
+  const plain = await weightsOf('plain', specOf({ kind: 'on-policy' }));
+  expect(await weightsOf('no-lag', specOf({ kind: 'pipelined', lag: 0 }))).toBe(plain);
+}, 240_000);
+
+test('killed while steps are begun, a run ends with the weights of one that was left alone', async () => {
+  const { runs, workers, settings } = installation;
+  const leftAlone = await weightsOf('left-alone', LAGGING);
+
+  const run = await runs.start('killed', LAGGING);
+  await killInActivity({ runs, workers }, (step) => ids.group('killed', 'rl', step, 1), 'advance', 'rollout');
+  await killInActivity({ runs, workers }, () => ids.stage('killed', 'rl'), 'trainStep', 'learner');
+  const { checkpoint } = await run.result();
+  expect(checkpoint.weights).toBe(leftAlone);
+
+  const store = await ObjectStore.connect(settings.store);
+  const steps = await readSteps(store, 'killed');
+  store.close();
+  const sampled = steps.filter(({ stage }) => stage === 'rl').map(({ rollout }) => rollout!.staleness);
+  expect(sampled).toEqual([0, 1, 2, 2, 2, 2]);
+}, 300_000);
