@@ -4,6 +4,9 @@ import type { SampleRequest } from '../../../engine/policy.ts';
 import { badAnswer } from './connection.ts';
 import type { ServerSample, VersionSpan } from './server-api.ts';
 
+/** Nats; nothing less likely is ever drawn. vLLM gives −9999 in the place of −∞. */
+const LEAST = -1000;
+
 /**
  * Throws GradusError('policy', 'server-answer'), retryable, for what is no sample of these weights; `weights` is null where
  * they need not be named.
@@ -17,6 +20,11 @@ export function assertSampled(
   if (tokens.length === 0 || tokens.length > maxNewTokens || logprobs.length !== tokens.length)
     throw badAnswer(
       `${url}: ${tokens.length} tokens and ${logprobs.length} log-probs where 1 to ${maxNewTokens} were asked for`,
+    );
+  const unlikeliest = Math.min(...logprobs);
+  if (unlikeliest < LEAST)
+    throw badAnswer(
+      `${url}: a token was sampled whose log-prob is ${unlikeliest}: servers say this of one that they did not compute`,
     );
   if (finish === 'stop' && !stopTokens.includes(tokens.at(-1)!))
     throw badAnswer(`${url}: a turn has ended with token ${tokens.at(-1)}, which ends none`);

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { GradusError } from '../../../core/errors.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
@@ -37,22 +38,21 @@ export class HandOver {
     this.spec = spec;
   }
 
-  /** One at a time at each replica; nothing where it has shown that it holds them. */
+  /** One at a time at each replica; nothing where it has shown that it holds them. An aborted signal ends the waiting, too. */
   async ensure(replica: Replica, version: ServedVersion, signal: AbortSignal): Promise<void> {
-    const before = replica.handedOver;
-    let done!: () => void;
-    replica.handedOver = new Promise((resolve) => (done = resolve));
-    await before;
-    try {
-      if (replica.weights === version.checkpoint.weights) return;
-      signal.throwIfAborted();
-      replica.weights = null;
-      await this.load(replica, version, signal);
-      await this.prove(replica, version, signal);
-      replica.weights = version.checkpoint.weights;
-    } finally {
-      done();
-    }
+    const handedOver = replica.handedOver.then(() => this.give(replica, version, signal));
+    // Who comes next begins when this one is over, however it ends.
+    replica.handedOver = handedOver.catch(() => undefined);
+    await untilAborted(handedOver, signal);
+  }
+
+  private async give(replica: Replica, version: ServedVersion, signal: AbortSignal): Promise<void> {
+    if (replica.weights === version.checkpoint.weights) return;
+    signal.throwIfAborted();
+    replica.weights = null;
+    await this.load(replica, version, signal);
+    await this.prove(replica, version, signal);
+    replica.weights = version.checkpoint.weights;
   }
 
   /** The name by which this replica is asked for a version. */
@@ -143,5 +143,19 @@ export class HandOver {
 
   private probeOf(run: string, { weights }: CheckpointRef, signal: AbortSignal): Promise<PolicyProbe | null> {
     return this.store.find(probeKey(run, weights), probes, { signal });
+  }
+}
+
+/** What `work` gives, unless the signal is aborted before. */
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const over = new AbortController();
+  const aborted = once(signal, 'abort', { signal: over.signal }).then((): never => {
+    throw signal.reason;
+  });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    over.abort();
   }
 }

@@ -4,6 +4,7 @@ import type { Json } from '../../../core/json/json.ts';
 import { finishOf, logprob, tokenId, versionSpans } from './answers.ts';
 import { answerOf, badAnswer, LOADING_SECONDS } from './connection.ts';
 import type { ServerConnection } from './connection.ts';
+import { whilePaused } from './paused.ts';
 import type { ServerApi, ServerRequest } from './server-api.ts';
 
 /** Log-prob, token, and its text where it was asked for. */
@@ -137,12 +138,23 @@ export function sglang({ url, ask }: ServerConnection): ServerApi {
     },
     unloadAdapter: async (name, signal) =>
       void (await ask('/unload_lora_adapter', { lora_name: name }, signal)),
-    reload: async (path, version, signal) => {
-      await ask('/pause_generation', { mode: 'abort' }, signal);
-      const body = { model_path: path, weight_version: version, flush_cache: true, abort_all_requests: true };
-      const answer = await ask('/update_weights_from_disk', body, signal, LOADING_SECONDS);
-      answerOf(done, answer, `${url}/update_weights_from_disk`);
-      await ask('/continue_generation', {}, signal);
-    },
+    reload: (path, version, signal) =>
+      whilePaused(
+        {
+          pause: (within) => ask('/pause_generation', { mode: 'abort' }, within),
+          resume: (within) => ask('/continue_generation', {}, within),
+        },
+        signal,
+        async () => {
+          const body = {
+            model_path: path,
+            weight_version: version,
+            flush_cache: true,
+            abort_all_requests: true,
+          };
+          const answer = await ask('/update_weights_from_disk', body, signal, LOADING_SECONDS);
+          answerOf(done, answer, `${url}/update_weights_from_disk`);
+        },
+      ),
   };
 }

@@ -3,6 +3,7 @@ import { GradusError } from '../../../core/errors.ts';
 import { answerOf, badAnswer, LOADING_SECONDS } from './connection.ts';
 import type { ServerConnection } from './connection.ts';
 import { finishOf, logprob, tokenId, versionSpans } from './answers.ts';
+import { whilePaused } from './paused.ts';
 import type { ServerApi, ServerRequest, ServerSample } from './server-api.ts';
 
 const completion = z.object({
@@ -166,20 +167,22 @@ export function vllm({ url, ask }: ServerConnection): ServerApi {
     },
     unloadAdapter: async (name, signal) =>
       void (await ask('/v1/unload_lora_adapter', { lora_name: name }, signal)),
-    reload: async (path, version, signal) => {
-      await ask('/pause?mode=abort', {}, signal);
-      await ask(
-        '/collective_rpc',
-        { method: 'reload_weights', kwargs: { weights_path: path } },
+    reload: (path, version, signal) =>
+      whilePaused(
+        {
+          pause: (within) => ask('/pause?mode=abort', {}, within),
+          resume: (within) => ask('/resume', {}, within),
+        },
         signal,
-        LOADING_SECONDS,
-      );
-      const reset = await ask('/reset_prefix_cache', {}, signal);
-      // A reset while blocks are held does nothing, and only its body says so.
-      if (reset !== null && typeof reset === 'object' && 'success' in reset && reset.success !== true)
-        throw badAnswer(`${url}: the prefix cache was not reset, requests still hold blocks of it`);
-      await ask('/update_weight_version', { new_version: version }, signal);
-      await ask('/resume', {}, signal);
-    },
+        async () => {
+          const body = { method: 'reload_weights', kwargs: { weights_path: path } };
+          await ask('/collective_rpc', body, signal, LOADING_SECONDS);
+          const reset = await ask('/reset_prefix_cache', {}, signal);
+          // A reset while blocks are held does nothing, and only its body says so.
+          if (reset !== null && typeof reset === 'object' && 'success' in reset && reset.success !== true)
+            throw badAnswer(`${url}: the prefix cache was not reset, requests still hold blocks of it`);
+          await ask('/update_weight_version', { new_version: version }, signal);
+        },
+      ),
   };
 }

@@ -27,6 +27,7 @@ test('a sample is of the weights that were asked for, from its first token to it
   expect(check({ versions: [of('w', 0, 2), of('v', 2, 3)] })).toThrow('tokens 2 to 3 are of the weights v');
   expect(check({ tokens: [], logprobs: [] })).toThrow('0 tokens and 0 log-probs where 1 to 4');
   expect(check({ logprobs: [-1] })).toThrow('3 tokens and 1 log-probs');
+  expect(check({ logprobs: [-1, -9999, -1] })).toThrow('whose log-prob is -9999');
   expect(check({ tokens: [1, 2, 3] })).toThrow('a turn has ended with token 3, which ends none');
 });
 
