@@ -60,6 +60,17 @@ const servedSchema = z.strictObject({
     ),
 });
 
+/** Of an evaluation, which trains nothing. */
+export const evaluatedPolicySchema = servedSchema
+  .omit({ maxLogprobGap: true })
+  .extend({
+    folder: folder
+      .optional()
+      .describe('As in a spec, where a checkpoint is handed to the servers. Not for a model that they hold.'),
+  })
+  .optional()
+  .describe('Servers that sample. Absent: the decoder of rollout workers, also where a run had servers.');
+
 export const policySchema = z
   .discriminatedUnion('kind', [
     z.strictObject({ kind: z.literal('onnx').describe('The decoder of rollout workers.') }),
@@ -78,7 +89,18 @@ type PolicySpec = NonNullable<z.output<typeof policySchema>>;
 export type ServedPolicySpec = Extract<PolicySpec, { kind: 'http' }> & {
   /** Servers get LoRA adapters for the model that they began with; otherwise all of its weights, each time. */
   adapters: boolean;
+  /** Servers get nothing: they sample with the model that they began with. `folder` is empty then. */
+  held?: HeldModel;
 };
+/** A model that servers hold and Gradus does not. */
+export interface HeldModel {
+  /** By which requests name it. */
+  model: string;
+  /** What the first of the servers says of it, by the name of what it says; see docs/serving.md. */
+  says: Record<string, string>;
+  /** SHA-256 of both, and of the small files that Gradus speaks by: its version, in the place of a digest of weights. */
+  version: string;
+}
 type RecordedPolicySpec = Extract<PolicySpec, { kind: 'recorded' }>;
 /** Who samples, if it is not the decoder of rollout workers. */
 export type OtherPolicySpec = ServedPolicySpec | RecordedPolicySpec;
@@ -95,8 +117,8 @@ export const SERVED_IMPORTANCE_CAP = 2;
  * What servers cannot be asked for. What one server cannot do, the look at it that a run begins with says.
  */
 export function checkPolicy(
-  policy: PolicySpec | undefined,
-  { topK, topP }: SamplingSpec,
+  policy: { kind: PolicySpec['kind'] } | undefined,
+  { topK, topP }: Pick<SamplingSpec, 'topK' | 'topP'>,
   refuse: Refuse,
 ): void {
   if (policy === undefined || policy.kind === 'onnx') return;
