@@ -144,6 +144,7 @@ function rewardOf(
   refuse: Refuse,
 ): RewardSpec | null {
   if (reward) {
+    if (refuseTiers(reward, used, refuse)) return null;
     checkReward(reward, { hasLadder: false, sampling, stages: [] }, used, refuse);
     // Without an outcome it has been refused.
     const decides = reward.components.some(({ role }) => role === 'outcome');
@@ -155,6 +156,32 @@ function rewardOf(
   const how = '{"components": [{"verifier": NAME, "role": "outcome"}]}, or by --verifier NAME';
   refuse(['reward'], `name the verifier that decides success, by ${how}; ${listed}`);
   return null;
+}
+
+/** Whether a verifier of a higher tier is named: its verdicts have a price and a budget, which an evaluation has not. */
+function refuseTiers(
+  { components, ensembles = [] }: NonNullable<WrittenEvaluate['reward']>,
+  used: readonly SpecEnvironment[],
+  refuse: Refuse,
+): boolean {
+  const named = [
+    ...components.map(({ verifier }, i) => ({ verifier, at: ['reward', 'components', i, 'verifier'] })),
+    ...ensembles.flatMap((ensemble, e) =>
+      ensemble.verifiers.map((verifier, i) => ({ verifier, at: ['reward', 'ensembles', e, 'verifiers', i] })),
+    ),
+  ];
+  const above = named.flatMap(({ verifier, at }) => {
+    const found = used.flatMap((one) =>
+      one.verifiers.filter(({ name, tier }) => name === verifier && tier !== 'fast'),
+    );
+    return found.length === 0 ? [] : [{ verifier, tier: found[0]!.tier, at }];
+  });
+  for (const { verifier, tier, at } of above)
+    refuse(
+      at,
+      `"${verifier}" is of the tier ${tier}, and here fast verifiers alone judge: name one of ${[...new Set(used.flatMap(fast))].join(', ')}; or have a run measured by it, whose verification.evaluateBy is "${verifier}"`,
+    );
+  return above.length > 0;
 }
 
 const fast = ({ verifiers }: SpecEnvironment): string[] =>

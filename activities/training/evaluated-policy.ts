@@ -29,7 +29,7 @@ export function evaluatedPolicy(
     if (policy?.folder === '')
       refuse(
         ['policy', 'folder'],
-        'is missing: the checkpoint is handed to the servers through a folder that workers write and servers read; for a model that they hold, name the tokenizer of it as the checkpoint (gradus evaluate URL --tokenizer FOLDER)',
+        'is missing: servers read the checkpoint from a folder that workers write. Give that folder. For a model that servers hold, name its tokenizer as the checkpoint (gradus evaluate URL --tokenizer FOLDER)',
       );
     return { ...(policy && { policy: { ...policy, adapters: manifest.base !== undefined } }), asks: false };
   }

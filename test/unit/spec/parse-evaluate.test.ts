@@ -88,6 +88,17 @@ describe('servers that sample', () => {
   });
 });
 
+test('a verifier of a higher tier is refused, with what judges here and what it can judge', () => {
+  const written = {
+    checkpoint: 'base',
+    tasks: [{ environment: 'molecules', levels: [1] }],
+    reward: { components: [{ verifier: 'dft', role: 'outcome' }] },
+  };
+  expect(() => parseEvaluate(written, 'named', null, environments)).toThrow(
+    /components\[0\]\.verifier: "dft" is of the tier high-fidelity.*name one of molecule, format;.*evaluateBy is "dft"/,
+  );
+});
+
 test('greedy sampling, which nothing could be trained on, can be measured', () => {
   expect(parse({ sampling: { topK: 1 } }).sampling.topK).toBe(1);
 });
