@@ -29,7 +29,14 @@ export interface OwnRewardRule<Options extends z.ZodObject = z.ZodObject> {
   scores(samples: readonly JudgedSample[], options: z.output<Options>): readonly RuleVerdict[];
 }
 
-export type Extension = OwnMethod | OwnRewardRule;
+/** A dialect that a project brings; what it does is in `engine/dialect/own-dialect.ts`. */
+export interface DialectExtension<Options extends z.ZodObject = z.ZodObject> {
+  readonly extends: 'dialect';
+  readonly name: string;
+  readonly options: Options;
+}
+
+export type Extension = OwnMethod | OwnRewardRule | DialectExtension;
 
 /** The default export of a module that brings a method. */
 export const defineMethod = <Options extends z.ZodObject>(

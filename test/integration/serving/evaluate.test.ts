@@ -7,10 +7,12 @@ import type { evaluateOutput } from '../../../cli/json/evaluate.ts';
 import { QUEUES } from '../../../core/names.ts';
 import type { StackAddresses } from '../../../infra/dev/stack-addresses.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
+import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
 import { rolloutsPrefix } from '../../../store/keys.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { findTrajectories } from '../../../store/rollout/trajectories.ts';
 import { findEvaluation } from '../../../store/run/evaluation.ts';
+import { loadModelFiles, textOf } from '../../../store/training/checkpoints.ts';
 import { importModel } from '../../../store/training/import-model.ts';
 import { importTokenizer } from '../../../store/training/import-tokenizer.ts';
 import { outcomeOf } from '../../../runs/control/evaluate.ts';
@@ -45,7 +47,8 @@ let byDecoder: number[][];
 let tokenizer: string;
 
 beforeAll(async () => {
-  installation = await startTestInstallation();
+  const dialect = path.resolve(import.meta.dirname, '../../../examples/own-dialect.ts');
+  installation = await startTestInstallation({ env: { GRADUS_EXTENSIONS: dialect } });
   const { temporalAddress: address, namespace, store: objectStore } = installation.settings;
   stack = { temporal: { address, namespace }, objectStore: { ...objectStore, useSSL: false } };
   store = await ObjectStore.connect(objectStore);
@@ -254,3 +257,26 @@ test('an agent makes the episodes that are measured', async () => {
   );
   expect(turns.length).toBeGreaterThanOrEqual(2);
 }, 90_000);
+
+test('a dialect that the project brings is spoken by the model, and recorded beside it', async () => {
+  const own = { name: 'plain-calls', options: { turnEnd: '<|im_end|>' } };
+  const run = await evaluated('own-dialect', {
+    checkpoint: 'model-a',
+    count: 2,
+    dialect: { name: 'own', own },
+  });
+  const { tokenizer: json } = await filesOf(run);
+  const [key] = (await store.list(rolloutsPrefix(run, 'evaluate'))).map((one) => one.key);
+  const group = (await findTrajectories(store, key!))!;
+  expect(json.decode(group.tasks[0]!.promptTokens)).toMatch(/^Call a tool by a line such as.*POLICY $/s);
+  const episodes = await episodesOf(run);
+  expect(episodes).toHaveLength(2);
+  expect(episodes).not.toEqual(byDecoder.slice(0, 2));
+}, 30_000);
+
+async function filesOf(run: string): Promise<{ tokenizer: Tokenizer }> {
+  const { checkpoint } = (await findEvaluation(store, run))!;
+  const files = await loadModelFiles(store, checkpoint);
+  expect(textOf(files, 'tokenizer_config.json')).toContain('"plain-calls"');
+  return { tokenizer: Tokenizer.fromJson(textOf(files, 'tokenizer.json')) };
+}
