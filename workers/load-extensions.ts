@@ -5,7 +5,7 @@ import { register } from '../core/extensions/registry.ts';
 import { IN_CHECKOUT } from '../core/installation.ts';
 import { importDefault } from '../environments/host/import-default.ts';
 
-const CONTRACT = `what defineMethod, defineRewardRule or defineDialect of "gradus/extend" gives`;
+const CONTRACT = `what defineMethod, defineRewardRule, defineDialect or defineAgentLoop of "gradus/extend" gives`;
 
 const isFunction = z.custom<unknown>((value) => typeof value === 'function', 'expected a function');
 const common = {
@@ -36,10 +36,11 @@ const shape = z.discriminatedUnion('extends', [
     write: isFunction,
     isOver: isFunction.optional(),
   }),
+  z.object({ extends: z.literal('agent-loop'), ...common, episode: isFunction }),
 ]);
 
 /**
- * What modules of a project bring beside environments: methods, rules of the reward and dialects. Their code runs in this process,
+ * What modules of a project bring beside environments: methods, rules of the reward, dialects and agent loops. Their code runs in this process,
  * as Gradus's own does. Each module exports one by default, or a list of them.
  * Throws GradusError('spec', 'module' | 'shape' | 'extension').
  */

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Method } from '../algorithms/method.ts';
+import type { OwnAgentLoop } from './agent-loop.ts';
 import type { JudgedSample, RuleVerdict } from '../reward/rule.ts';
 
 /**
@@ -36,7 +37,7 @@ export interface DialectExtension<Options extends z.ZodObject = z.ZodObject> {
   readonly options: Options;
 }
 
-export type Extension = OwnMethod | OwnRewardRule | DialectExtension;
+export type Extension = OwnMethod | OwnRewardRule | DialectExtension | OwnAgentLoop;
 
 /** The default export of a module that brings a method. */
 export const defineMethod = <Options extends z.ZodObject>(

@@ -9,6 +9,7 @@ const WORDS: Record<Kind, string> = {
   method: 'method',
   'reward-rule': 'rule of the reward',
   dialect: 'dialect',
+  'agent-loop': 'agent loop',
 };
 
 /** What the modules of a project have brought to this process, by kind and name. */

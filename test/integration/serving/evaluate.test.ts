@@ -47,8 +47,10 @@ let byDecoder: number[][];
 let tokenizer: string;
 
 beforeAll(async () => {
-  const dialect = path.resolve(import.meta.dirname, '../../../examples/own-dialect.ts');
-  installation = await startTestInstallation({ env: { GRADUS_EXTENSIONS: dialect } });
+  const extensions = ['own-dialect.ts', 'own-agent-loop.ts'].map((file) =>
+    path.resolve(import.meta.dirname, '../../../examples', file),
+  );
+  installation = await startTestInstallation({ env: { GRADUS_EXTENSIONS: extensions.join(',') } });
   const { temporalAddress: address, namespace, store: objectStore } = installation.settings;
   stack = { temporal: { address, namespace }, objectStore: { ...objectStore, useSSL: false } };
   store = await ObjectStore.connect(objectStore);
@@ -257,6 +259,17 @@ test('an agent makes the episodes that are measured', async () => {
   );
   expect(turns.length).toBeGreaterThanOrEqual(2);
 }, 90_000);
+
+test('an agent loop that the project brings makes them, too', async () => {
+  const agent = { own: { name: 'second-thought', options: { times: 2 } } };
+  const run = await evaluated('own-loop', { checkpoint: 'model-a', count: 2, agent, sampling: LONGER });
+  const stored = await store.list(rolloutsPrefix(run, 'evaluate'));
+  const groups = await Promise.all(stored.map(({ key }) => findTrajectories(store, key)));
+  const episodes = groups.flatMap((group) => group!.episodes);
+  expect(episodes).toHaveLength(2);
+  for (const { status } of episodes) expect(['answered', 'truncated']).toContain(status.kind);
+}, 30_000);
+const LONGER = { topK: 1, maxTurns: 3, maxCompletionTokens: 64 };
 
 test('a dialect that the project brings is spoken by the model, and recorded beside it', async () => {
   const own = { name: 'plain-calls', options: { turnEnd: '<|im_end|>' } };
