@@ -1,7 +1,13 @@
-// What a project imports from "gradus/extend": what a method or a rule of the reward of its own is made of.
+// What a project imports from "gradus/extend": what a method, a rule of the reward, a dialect or an agent loop of its own is made of.
 
 export { defineMethod, defineRewardRule } from './core/extensions/extension.ts';
 export type { OwnMethod, OwnRewardRule } from './core/extensions/extension.ts';
+export { defineAgentLoop } from './core/extensions/agent-loop.ts';
+export type { LoopContext, LoopMessage, LoopTool, OwnAgentLoop } from './core/extensions/agent-loop.ts';
+export { defineDialect } from './engine/dialect/own-dialect.ts';
+export type { DialectContext, OwnDialect, Piece } from './engine/dialect/own-dialect.ts';
+export type { ChatMessage, ToolDescription, WrittenTurn } from './engine/dialect/contract.ts';
+export type { Action } from './core/episode/episode.ts';
 export { groupStatistics, overSamples, perSample } from './core/algorithms/advantage.ts';
 export type { GroupStatistics, SampleAdvantages } from './core/algorithms/advantage.ts';
 export type { MethodContext, Plan } from './core/algorithms/method.ts';

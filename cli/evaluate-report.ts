@@ -49,7 +49,7 @@ export function summarizeEvaluations(
   confidence: number,
 ) {
   const of = (stored: StoredEvaluation) => {
-    const { run, split, seed, sampling, reward, evaluation } = stored.spec;
+    const { run, split, seed, sampling, reward, evaluation, policy, agent } = stored.spec;
     return {
       ...summarizeEvaluation(stored.measured, confidence),
       run,
@@ -59,6 +59,8 @@ export function summarizeEvaluations(
       samples: evaluation.samples,
       sampling,
       reward,
+      policy: policy ?? null,
+      agent: agent ?? null,
       meanReward: stored.measured.meanReward,
       ...curvesOf(stored, confidence),
     };

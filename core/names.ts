@@ -61,7 +61,8 @@ export const armName = (arm: Arm): string => `${arm.environment}:${arm.level}`;
 
 /** How a policy calls tools and answers: the gradus format, or that of a family of models. */
 export const DIALECTS = ['gradus', 'hermes', 'llama3', 'search-r1', 'retool'] as const;
-export type DialectName = (typeof DIALECTS)[number];
+/** `own`: one that a module of the project brings. */
+export type DialectName = (typeof DIALECTS)[number] | 'own';
 
 /** The linear layers that LoRA (Hu et al. 2021) may be added to, by the ends of their names. */
 export const LORA_MODULES = [

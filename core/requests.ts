@@ -15,7 +15,7 @@ import type { LearnerSpec } from './schema/learner.ts';
 import type { LoraSpec } from './schema/lora.ts';
 import type { ModelSource } from './schema/model.ts';
 import type { OptimizerSpec } from './schema/optimizer.ts';
-import type { OtherPolicySpec, ServedPolicySpec } from './schema/policy.ts';
+import type { HeldModel, OtherPolicySpec, ServedPolicySpec } from './schema/policy.ts';
 import type { RetentionSpec } from './schema/retention.ts';
 import type { RewardSpec } from './schema/reward.ts';
 import type { SamplingSpec } from './schema/sampling.ts';
@@ -96,6 +96,12 @@ export interface ServersRequest {
   policy: ServedPolicySpec;
   scalesLogits: boolean;
 }
+
+/** What servers say of the model that they hold. */
+export interface HeldRequest {
+  policy: ServedPolicySpec;
+}
+export type HeldAnswer = Omit<HeldModel, 'version'>;
 
 /** Whether a rollout worker can start the agent of a run. */
 export interface AgentRequest {
@@ -509,6 +515,8 @@ export interface InitializeRequest {
   arms: Arm[];
   /** What episodes may add to a prompt, in tokens: a model that has no room for it is refused. */
   maxCompletionTokens: number;
+  /** The model's weights are on a server: only how it speaks is read and copied. */
+  held?: true;
   /** Checkpoints of other runs that stages name, as they name them: a model with other tokens is refused. */
   checkpoints?: Record<string, CheckpointRef>;
   /** Those of them that sample in the model's place: they must speak as it does. */
@@ -524,6 +532,11 @@ export interface OpenRunRequest {
   workflowId: string;
   /** Tells a resumed run from another one of the same name. */
   firstExecutionRunId: string;
+}
+
+export interface OpenEvaluateRequest extends OpenRunRequest {
+  /** What servers said of the model that they hold, where an earlier request wanted to know it. */
+  held?: HeldAnswer;
 }
 
 /** Stored groups of an evaluation, by the numbers from `from` to before `to`. */
@@ -542,6 +555,8 @@ export interface OpenedEvaluate {
   spec: EvaluateSpec | null;
   /** Only the input was to be checked: nothing was claimed. */
   dryRun: boolean;
+  /** These servers are to be asked what they hold, and then all of this again; absent: they need not. */
+  ask?: ServedPolicySpec;
 }
 
 /** Keeps what was measured, with every sample of every task. */

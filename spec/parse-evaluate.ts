@@ -1,8 +1,11 @@
 import type { Refuse, SpecEnvironment, SpecEnvironments } from '../core/schema/check.ts';
 import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
+import { checkAgent } from '../core/schema/agent.ts';
 import { checkDialect } from '../core/schema/dialect.ts';
 import { evaluateSchema } from '../core/schema/evaluate.ts';
 import type { EvaluateSpec, WrittenEvaluate } from '../core/schema/evaluate.ts';
+import { checkPolicy } from '../core/schema/policy.ts';
+import type { ServedPolicySpec } from '../core/schema/policy.ts';
 import { retentionSchema } from '../core/schema/retention.ts';
 import { checkReward, rewardSpecOf } from '../core/schema/reward.ts';
 import type { RewardSpec } from '../core/schema/reward.ts';
@@ -25,8 +28,8 @@ export function readEvaluate(written: unknown): WrittenEvaluate {
   return shape;
 }
 
-/** Only the store can say which checkpoint it is of. */
-export type ParsedEvaluate = Omit<EvaluateSpec, 'model'>;
+/** Only the store can say which checkpoint it is of, and so what servers are given. */
+export type ParsedEvaluate = Omit<EvaluateSpec, 'model' | 'policy'> & { policy?: ServedPolicySpec };
 
 /**
  * Checks an evaluation against the environments that there are. What is not written is as in the run that the checkpoint
@@ -60,6 +63,19 @@ export function parseEvaluate(
       ['sampling', 'topP'],
       'may leave the whole vocabulary in the sampling mask, which is stored with each token: also give a topK',
     );
+  const agent = shape.agent === null ? undefined : (shape.agent ?? base?.agent);
+  checkAgent(
+    { agent, policy: shape.policy, stages: [], evaluation: { tasks } },
+    environments,
+    (path, message) =>
+      refuse(
+        path[0] === 'evaluation' ? path.slice(1) : path,
+        shape.agent ? message : `${message}; or measure without the agent of the run, by "agent": null`,
+      ),
+  );
+  // The likeliest token needs no distribution.
+  const topK = sampling.topK === 1 ? 0 : sampling.topK;
+  checkPolicy(shape.policy, { ...sampling, topK }, refuse);
   checkDialect({ from: shape.checkpoint, dialect }, (path, message) => refuse(path.slice(1), message));
   const reward = rewardOf(shape, sampling, base, used, refuse);
   if (problems.length > 0 || reward === null) throw refusalOfSpec(EVALUATION_INPUT, problems);
@@ -70,6 +86,8 @@ export function parseEvaluate(
   return {
     run: shape.run ?? name,
     seed,
+    ...(shape.policy && { policy: servedOf(shape.policy) }),
+    ...(agent && { agent }),
     ...(Object.keys(taskVersions).length > 0 && { taskVersions }),
     sampling,
     reward,
@@ -79,6 +97,14 @@ export function parseEvaluate(
     split,
   };
 }
+
+/** Whether servers get adapters, or nothing, the checkpoint says. No log-prob is compared: nothing is trained. */
+const servedOf = (policy: NonNullable<WrittenEvaluate['policy']>): ServedPolicySpec => ({
+  ...policy,
+  folder: policy.folder ?? '',
+  maxLogprobGap: 0,
+  adapters: false,
+});
 
 /** All levels of an environment of which none is named. */
 const withLevels = (tasks: WrittenEvaluate['tasks'], environments: SpecEnvironments): WrittenTasks =>
@@ -118,6 +144,7 @@ function rewardOf(
   refuse: Refuse,
 ): RewardSpec | null {
   if (reward) {
+    if (refuseTiers(reward, used, refuse)) return null;
     checkReward(reward, { hasLadder: false, sampling, stages: [] }, used, refuse);
     // Without an outcome it has been refused.
     const decides = reward.components.some(({ role }) => role === 'outcome');
@@ -129,6 +156,32 @@ function rewardOf(
   const how = '{"components": [{"verifier": NAME, "role": "outcome"}]}, or by --verifier NAME';
   refuse(['reward'], `name the verifier that decides success, by ${how}; ${listed}`);
   return null;
+}
+
+/** Whether a verifier of a higher tier is named: its verdicts have a price and a budget, which an evaluation has not. */
+function refuseTiers(
+  { components, ensembles = [] }: NonNullable<WrittenEvaluate['reward']>,
+  used: readonly SpecEnvironment[],
+  refuse: Refuse,
+): boolean {
+  const named = [
+    ...components.map(({ verifier }, i) => ({ verifier, at: ['reward', 'components', i, 'verifier'] })),
+    ...ensembles.flatMap((ensemble, e) =>
+      ensemble.verifiers.map((verifier, i) => ({ verifier, at: ['reward', 'ensembles', e, 'verifiers', i] })),
+    ),
+  ];
+  const above = named.flatMap(({ verifier, at }) => {
+    const found = used.flatMap((one) =>
+      one.verifiers.filter(({ name, tier }) => name === verifier && tier !== 'fast'),
+    );
+    return found.length === 0 ? [] : [{ verifier, tier: found[0]!.tier, at }];
+  });
+  for (const { verifier, tier, at } of above)
+    refuse(
+      at,
+      `"${verifier}" is of the tier ${tier}, and here fast verifiers alone judge: name one of ${[...new Set(used.flatMap(fast))].join(', ')}; or have a run measured by it, whose verification.evaluateBy is "${verifier}"`,
+    );
+  return above.length > 0;
 }
 
 const fast = ({ verifiers }: SpecEnvironment): string[] =>

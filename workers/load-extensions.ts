@@ -5,7 +5,7 @@ import { register } from '../core/extensions/registry.ts';
 import { IN_CHECKOUT } from '../core/installation.ts';
 import { importDefault } from '../environments/host/import-default.ts';
 
-const CONTRACT = `what defineMethod or defineRewardRule of "gradus/extend" gives`;
+const CONTRACT = `what defineMethod, defineRewardRule, defineDialect or defineAgentLoop of "gradus/extend" gives`;
 
 const isFunction = z.custom<unknown>((value) => typeof value === 'function', 'expected a function');
 const common = {
@@ -26,10 +26,21 @@ const shape = z.discriminatedUnion('extends', [
     advantages: isFunction,
   }),
   z.object({ extends: z.literal('reward-rule'), ...common, scores: isFunction }),
+  z.object({
+    extends: z.literal('dialect'),
+    ...common,
+    turnEnds: isFunction,
+    prompt: isFunction,
+    between: isFunction,
+    parse: isFunction,
+    write: isFunction,
+    isOver: isFunction.optional(),
+  }),
+  z.object({ extends: z.literal('agent-loop'), ...common, episode: isFunction }),
 ]);
 
 /**
- * What modules of a project bring beside environments: methods and rules of the reward. Their code runs in this process,
+ * What modules of a project bring beside environments: methods, rules of the reward, dialects and agent loops. Their code runs in this process,
  * as Gradus's own does. Each module exports one by default, or a list of them.
  * Throws GradusError('spec', 'module' | 'shape' | 'extension').
  */

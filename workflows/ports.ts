@@ -69,7 +69,7 @@ export async function rolloutChildren(requests: readonly GroupRequest[]): Promis
 
 /** Servers that get a checkpoint are compared with what the learner makes of it, which is asked for once. */
 async function probeServed(requests: readonly GroupRequest[]): Promise<void> {
-  const served = requests.filter(({ policy }) => policy?.kind === 'http');
+  const served = requests.filter(({ policy }) => policy?.kind === 'http' && !policy.held);
   const probes = served.map(({ run, checkpoint }) => ({ run, checkpoint }));
   const distinct = new Map(probes.map((probe) => [probe.checkpoint.weights, probe]));
   await Promise.all([...distinct.values()].map((probe) => learnerActivities.probePolicy(probe)));

@@ -15,6 +15,8 @@ import type {
   GatherRequest,
   GroupRequest,
   Growth,
+  HeldAnswer,
+  HeldRequest,
   LongCall,
   OpenGroup,
   ResumeRequest,
@@ -123,6 +125,12 @@ export function createRollout(given: RolloutDependencies) {
     /** Whether the servers of a run can do what it asks; before anything is spent. */
     async assertServersCan({ policy, scalesLogits }: ServersRequest, signal: AbortSignal): Promise<void> {
       await deps.otherPolicies.served(policy).assertCapable(scalesLogits, signal);
+    },
+
+    /** What servers say of the model that they began with. */
+    async askHeld({ policy }: HeldRequest, signal: AbortSignal): Promise<HeldAnswer> {
+      const fleet = deps.otherPolicies.served(policy);
+      return fleet.says(signal);
     },
 
     /** Whether the agent of a run can be started here; before anything is spent. */

@@ -5,6 +5,7 @@ import type {
   DemonstrationsRequest,
   InitializeRequest,
   KeepEvaluationRequest,
+  OpenEvaluateRequest,
   OpenRunRequest,
   RelabelRequest,
   RetentionRequest,
@@ -32,7 +33,7 @@ export function createCurriculum(deps: CurriculumDependencies) {
   const { store } = deps;
   return {
     openRun: (request: OpenRunRequest, signal: AbortSignal) => openRun(deps, request, signal),
-    openEvaluate: (request: OpenRunRequest, signal: AbortSignal) => openEvaluate(deps, request, signal),
+    openEvaluate: (request: OpenEvaluateRequest, signal: AbortSignal) => openEvaluate(deps, request, signal),
     adoptGroups: (request: AdoptRequest, signal: AbortSignal) => adoptGroups(store, request, signal),
     keepEvaluation: (request: KeepEvaluationRequest, signal: AbortSignal) =>
       keepEvaluation(store, request, signal),

@@ -8,7 +8,7 @@ import type {
   GroupResult,
   KeepEvaluationRequest,
   OpenedEvaluate,
-  OpenRunRequest,
+  OpenEvaluateRequest,
 } from '../../core/requests.ts';
 import { dialectOfSpec } from '../../core/schema/dialect.ts';
 import type { EvaluateSpec } from '../../core/schema/evaluate.ts';
@@ -22,11 +22,12 @@ import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { findTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { putEvaluation } from '../../store/run/evaluation.ts';
 import { runClaims } from '../../store/run/run-claim.ts';
-import { jsonOf, loadModelFiles } from '../../store/training/checkpoints.ts';
+import { jsonOf, loadModelFiles, readManifest } from '../../store/training/checkpoints.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';
 import { checkpointNamed } from '../../store/training/find-checkpoints.ts';
 import { tally } from '../verification/tally.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
+import { evaluatedPolicy } from './evaluated-policy.ts';
 import { pinNamed, unpinNamed } from './named-checkpoints.ts';
 import { claimName, runNameOf } from './open-run.ts';
 
@@ -36,7 +37,7 @@ import { claimName, runNameOf } from './open-run.ts';
  */
 export async function openEvaluate(
   { store, environments }: CurriculumDependencies,
-  { spec: written, workflowId, firstExecutionRunId }: OpenRunRequest,
+  { spec: written, workflowId, firstExecutionRunId, held }: OpenEvaluateRequest,
   signal: AbortSignal,
 ): Promise<OpenedEvaluate> {
   const { checkpoint: named, dialect, dryRun } = readEvaluate(written);
@@ -48,9 +49,13 @@ export async function openEvaluate(
   const { run, ref } = await checkpointNamed(store, named, { signal });
   const base = (await store.find(runKey(run), runClaims, { signal }))?.spec ?? null;
   const parsed = parseEvaluate(written, name, base, environments);
+  const manifest = await readManifest(store, ref.manifest, { signal });
+  const { policy, asks } = evaluatedPolicy(parsed.policy, manifest, held);
+  if (policy && asks) return { spec: null, dryRun, ask: policy };
   const speaks = dialect && dialectOfSpec(dialect);
   const spec: EvaluateSpec = {
     ...parsed,
+    ...(policy && { policy }),
     model: { kind: 'from', checkpoint: ref, ...(speaks && { dialect: speaks }) },
     checkpoints: { [`${run}@${ref.step}`]: ref },
   };

@@ -13,7 +13,15 @@ import { trainTokenizerInPieces } from '../../engine/tokenizer/train-bpe.ts';
 import { corpusText } from './corpus.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { HostedEnvironment } from '../../environments/host/hosted-environment.ts';
-import { adoptCheckpoint, loadPolicy, saveCheckpoint } from '../../store/training/checkpoints.ts';
+import { modelConfigOf } from '../../engine/hf-model-config.ts';
+import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import {
+  adoptCheckpoint,
+  jsonOf,
+  loadModelFiles,
+  loadPolicy,
+  saveCheckpoint,
+} from '../../store/training/checkpoints.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';
 import { CREATED_BY } from '../../store/training/manifest.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
@@ -35,7 +43,9 @@ export async function initializeModel(
 ): Promise<CheckpointRef> {
   const { run, seed, model, arms, maxCompletionTokens } = request;
   if (model.kind === 'from') {
-    const { config, files } = await loadPolicy(store, model.checkpoint, { signal });
+    const { config, files } = await (request.held ? describedModel : loadPolicy)(store, model.checkpoint, {
+      signal,
+    });
     if (maxCompletionTokens >= config.maxPositions) {
       throw new GradusError(
         'spec',
@@ -116,4 +126,10 @@ async function corpusOf(environments: readonly HostedEnvironment[], signal: Abor
     }
   }
   return texts;
+}
+
+/** Of a checkpoint whose weights servers hold. */
+async function describedModel(store: ObjectStore, ref: CheckpointRef, options: CallOptions) {
+  const files = await loadModelFiles(store, ref, options);
+  return { config: modelConfigOf(jsonOf(files, 'config.json'), jsonOf(files, 'tokenizer.json')), files };
 }

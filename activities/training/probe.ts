@@ -8,7 +8,7 @@ import { packBatch } from './training-batch.ts';
 const PROBE_TOKENS = 256;
 
 /** Tokens drawn at random, the same of all models with this vocabulary: an update moves them as it moves others. */
-function probeTokens({ vocabSize, maxPositions, maskedTokens = [] }: ModelConfig): number[] {
+export function probeTokens({ vocabSize, maxPositions, maskedTokens = [] }: ModelConfig): number[] {
   const isMasked = (id: number) => maskedTokens.some(([from, to]) => id >= from && id < to);
   const ids = Array.from({ length: vocabSize }, (_, id) => id).filter((id) => !isMasked(id));
   const key = randomKey('policy-probe');

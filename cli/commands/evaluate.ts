@@ -1,19 +1,21 @@
-import { statSync } from 'node:fs';
-import path from 'node:path';
 import type { Client } from '@temporalio/client';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { GradusError } from '../../core/errors.ts';
 import { DIALECTS } from '../../core/names.ts';
+import { POLICY_SERVERS } from '../../core/schema/policy.ts';
 import type { Arm } from '../../core/schema/tasks.ts';
 import type { EvaluateSpec } from '../../core/schema/evaluate.ts';
+import type { Watch } from '../../runs/control/evaluate.ts';
 import type { StoredEvaluation } from '../../store/run/evaluation.ts';
-import { withConnectionFlags, withStoreOf, withTemporal, withWritableStore } from '../connection.ts';
+import { withConnectionFlags, withStoreOf, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
+import { agentOf, checkpointOf, isAddress, isFolder, policyOf, written } from '../evaluated-model.ts';
+import type { EvaluatedOptions } from '../evaluated-model.ts';
 import { printJson } from '../json/print-json.ts';
 import { numberFrom, wholeFrom } from '../numbers.ts';
 import { note, print } from '../printable.ts';
 
-interface EvaluateOptions extends ConnectionOptions {
+interface EvaluateOptions extends EvaluatedOptions {
   environment?: { environment: string; levels?: number[] }[];
   tasks?: number;
   samples?: number;
@@ -28,7 +30,6 @@ interface EvaluateOptions extends ConnectionOptions {
   maxTurns?: number;
   maxTokens?: number;
   against?: string;
-  as?: string;
   json?: boolean;
 }
 
@@ -37,7 +38,7 @@ export function evaluateCommand(): Command {
   return withConnectionFlags(new Command('evaluate'))
     .argument(
       '<model>',
-      'RUN, its last checkpoint; RUN@STEP; the key of a checkpoint; a Hugging Face folder; or a stored evaluation',
+      'RUN, its last checkpoint; RUN@STEP; the key of a checkpoint; a Hugging Face folder; a stored evaluation; or URL,URL: servers that hold a model',
     )
     .option(
       '--environment <name[:levels]...>',
@@ -66,6 +67,26 @@ export function evaluateCommand(): Command {
     )
     .option('--against <model>', 'another model on the same tasks, with the paired difference')
     .option('--as <name>', "name in the store of a folder's model (default: the folder's name)")
+    .option('--agent <what>', 'makes the episodes: a JSON file with "agent" as in a spec, or the URL of one')
+    .option('--no-agent', 'the policy acts with the tools of environments, also where the run had an agent')
+    .option(
+      '--tokenizer <folder>',
+      'of the model that the servers at URL hold: config.json, tokenizer.json, chat template',
+    )
+    .option(
+      '--at <URL,URL>',
+      'servers that get the checkpoint and sample (default: the decoder of rollout workers)',
+    )
+    .addOption(
+      new Option('--server <api>', 'which API servers speak').choices(POLICY_SERVERS).default('vllm'),
+    )
+    .option(
+      '--served-model <name>',
+      'name of the model that servers began with (default: the first that they list)',
+    )
+    .option('--folder <path>', 'with --at: a folder that rollout workers write and servers read')
+    .option('--server-folder <path>', 'the same folder by the path that servers know')
+    .option('--api-key-variable <name>', "variable of rollout workers that holds the servers' key")
     .option('--json', 'print one JSON object; everything else goes to standard error')
     .action(async (model: string, options: EvaluateOptions) => {
       const [first, second] = await evaluations(model, options);
@@ -102,7 +123,7 @@ async function evaluations(model: string, options: EvaluateOptions): Promise<Eva
           'say what it is to be evaluated on, by --environment NAME',
         );
       // A folder is gigabytes: what can be refused without it is refused first.
-      if (isFolder(model)) await evaluatedSpec(temporal, input);
+      if (isFolder(model) || isAddress(model)) await evaluatedSpec(temporal, input);
     }
     const first = stored ?? (await planned(temporal, options, model, input));
     if (options.against === undefined) return [await measured(temporal, options, first), null];
@@ -125,11 +146,13 @@ async function planned(
   input: Record<string, unknown>,
 ): Promise<Planned> {
   const { evaluatedSpec } = await import('../../runs/control/evaluate.ts');
-  const checkpoint = isFolder(model) ? await imported(options, model) : model;
-  const spec = (await evaluatedSpec(temporal, { ...input, checkpoint }))!;
+  const policy = policyOf(options, model);
+  const checkpoint = await checkpointOf(options, model);
+  const asked = written({ ...input, checkpoint, policy });
+  const spec = (await evaluatedSpec(temporal, asked, sayWhy(temporal)))!;
   // Which one it is stays decided, however many the run makes meanwhile.
   const { key } = spec.model.kind === 'from' ? spec.model.checkpoint.manifest : { key: checkpoint };
-  return { spec, input: { ...input, checkpoint: key } };
+  return { spec, input: { ...asked, checkpoint: key } };
 }
 
 /** What is stored of it, or what its workflow comes to. */
@@ -148,36 +171,35 @@ async function measured(
     `evaluating ${count} tasks × ${samples} as ${id}; whatever is killed, the same command goes on with it`,
   );
   const handle = await begin(temporal, id, one.input);
-  const watching = new AbortController();
-  const told = sayWhy(temporal, id, watching.signal);
-  const { run } = await outcomeOf(handle).finally(() => watching.abort());
-  await told;
+  const { run } = await outcomeOf(handle, sayWhy(temporal));
   return (await storedEvaluation(options, run!))!;
 }
 
 const STILL_MS = 20_000;
 
 /** Says what it waits for, where that is more than work that is being done. */
-async function sayWhy(temporal: Client, workflowId: string, signal: AbortSignal): Promise<void> {
-  const [{ setTimeout: delay }, { executionOf }, { whyOfExecution }, { whyInWords }] = await Promise.all([
-    import('node:timers/promises'),
-    import('../../runs/temporal/executions.ts'),
-    import('../../runs/overview/why.ts'),
-    import('../../runs/overview/why-in-words.ts'),
-  ]);
-  let said = '';
-  while (!signal.aborted) {
-    // What ends it is no failure.
-    await delay(STILL_MS, undefined, { signal }).catch(() => undefined);
-    if (signal.aborted) return;
-    const execution = await executionOf(temporal, workflowId);
-    if (execution === null) continue;
-    const { reasons } = await whyOfExecution(temporal, execution, Date.now());
-    const text = reasons.map((reason) => whyInWords(reason, Date.now())).join('; ');
-    if (text !== said) note(text);
-    said = text;
-  }
-}
+const sayWhy =
+  (temporal: Client): Watch =>
+  async (workflowId, signal) => {
+    const [{ setTimeout: delay }, { executionOf }, { whyOfExecution }, { whyInWords }] = await Promise.all([
+      import('node:timers/promises'),
+      import('../../runs/temporal/executions.ts'),
+      import('../../runs/overview/why.ts'),
+      import('../../runs/overview/why-in-words.ts'),
+    ]);
+    let said = '';
+    while (!signal.aborted) {
+      // What ends it is no failure.
+      await delay(STILL_MS, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      const execution = await executionOf(temporal, workflowId);
+      if (execution === null) continue;
+      const { reasons } = await whyOfExecution(temporal, execution, Date.now());
+      const text = reasons.map((reason) => whyInWords(reason, Date.now())).join('; ');
+      if (text !== said) note(text);
+      said = text;
+    }
+  };
 
 /** By its name in the store; null where nothing is stored under it. */
 async function storedEvaluation(options: ConnectionOptions, name: string): Promise<StoredEvaluation | null> {
@@ -187,18 +209,6 @@ async function storedEvaluation(options: ConnectionOptions, name: string): Promi
   ]);
   if (!isFileName(name)) return null;
   return withStoreOf(options, (store) => findEvaluation(store, name), { patient: true });
-}
-
-const isFolder = (model: string): boolean =>
-  statSync(model, { throwIfNoEntry: false })?.isDirectory() === true || /^[./~]/.test(model);
-
-/** The folder's model as checkpoint 0 of a run; the same model under the same name is the same. */
-async function imported(options: EvaluateOptions, folder: string): Promise<string> {
-  const { importModel } = await import('../../store/training/import-model.ts');
-  const name = options.as ?? path.basename(path.resolve(folder)).replaceAll(/[^A-Za-z0-9_-]+/g, '-');
-  const { ref } = await withWritableStore(options, (store) => importModel(store, folder, name));
-  note(`${folder} is the run ${name}`);
-  return ref.manifest.key;
 }
 
 /** Fields that nobody wrote are left out: the workers fill them in. */
@@ -216,21 +226,19 @@ function inputOf(options: EvaluateOptions): Record<string, unknown> {
     sampling: Object.keys(sampling).length === 0 ? undefined : sampling,
     reward: verifier === undefined ? undefined : { components: [{ verifier, role: 'outcome' }] },
     dialect: dialect === undefined ? undefined : { name: dialect },
+    agent: options.agent === undefined ? undefined : agentOf(options.agent),
   });
 }
 
-const written = (fields: Record<string, unknown>): Record<string, unknown> =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-
 /** The same tasks, sampled and judged in the same way, of whatever else. */
-function sameAs({ evaluation, split, seed, sampling, reward }: EvaluateSpec): Record<string, unknown> {
+function sameAs({ evaluation, split, seed, sampling, reward, agent }: EvaluateSpec): Record<string, unknown> {
   const { arms, ...counts } = evaluation;
   // As a person would write it: a minimum has none.
   const ensembles = reward.ensembles?.map(({ deviations, ...one }) =>
     one.by === 'minimum' ? one : { ...one, deviations },
   );
   const same = { ...reward, ...(ensembles && { ensembles }) };
-  return { tasks: tasksOf(arms), ...counts, split, seed, sampling, reward: same };
+  return { tasks: tasksOf(arms), ...counts, split, seed, sampling, reward: same, agent: agent ?? null };
 }
 
 function tasksOf(arms: readonly Arm[]): { environment: string; levels: number[] }[] {

@@ -23,6 +23,10 @@ const measured = z.strictObject({
   samples: count.describe('of each task'),
   sampling: record('how it was sampled, as in a spec'),
   reward: record('what success is, as in a spec'),
+  policy: record('servers that sampled, as in a spec; what they hold, in held')
+    .nullable()
+    .describe('null: the decoder of rollout workers'),
+  agent: record('what made the episodes, as in a spec').nullable().describe('null: no agent'),
   meanReward: z.number(),
   withinTurns: within,
   withinTokens: within,

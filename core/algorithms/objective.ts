@@ -116,6 +116,19 @@ interface OwnObjective extends OfSamples {
   options: Record<string, Json>;
 }
 
+/** Which objectives there are. */
+export const OBJECTIVE_KINDS = [
+  'supervised',
+  'clipped',
+  'gspo',
+  'cispo',
+  'reinforce',
+  'dpo',
+  'kto',
+  'distill',
+  'own',
+] as const satisfies readonly Objective['kind'][];
+
 export type Objective =
   | SupervisedObjective
   | ClippedObjective

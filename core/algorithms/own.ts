@@ -4,7 +4,8 @@ import { extensionOf } from '../extensions/registry.ts';
 import type { OwnMethod } from '../extensions/extension.ts';
 import { givenName } from '../fields.ts';
 import type { SampleAdvantages } from './advantage.ts';
-import type { Method } from './method.ts';
+import type { Method, Plan } from './method.ts';
+import { OBJECTIVE_KINDS } from './objective.ts';
 import type { TaskGroup } from './task-group.ts';
 
 const schema = z.strictObject({
@@ -29,7 +30,11 @@ export function ownMethod(named: OwnAlgorithm): Method<typeof schema> {
     schema,
     ...(ignoresScale && { ignoresScale: () => ignoresScale(options) }),
     ...(refuse && { refuse: (_, context) => refuse(options, context) }),
-    plan: (_, sampling) => calling(own, 'plan', () => own.plan(options, sampling)),
+    plan: (_, sampling) =>
+      planned(
+        own,
+        calling(own, 'plan', () => own.plan(options, sampling)),
+      ),
     advantages: (groups) => {
       // Lists of its own: one that sorts them would give the advantages of a sample to another.
       const lists = groups.map((group) => ({ ...group, samples: [...group.samples] }));
@@ -47,6 +52,44 @@ function calling<T>({ name }: OwnMethod, what: string, call: () => T): T {
     if (error instanceof GradusError) throw error;
     throw broken(name, `its ${what}() threw: ${messageOf(error)}`, error);
   }
+}
+
+const natural = z.int().min(0);
+const finite = z.number();
+const plan = z.strictObject({
+  objective: z
+    .looseObject({ kind: z.enum(OBJECTIVE_KINDS) })
+    .refine(allFinite, 'has a number that is not finite'),
+  scores: z.array(z.enum(['values', 'reference', 'policy'])),
+  greedy: z.boolean(),
+  critic: z
+    .strictObject({ valueClip: finite.min(0), learningRate: finite.min(0), pretrainingSteps: natural })
+    .nullable(),
+  reference: z.boolean(),
+  teachers: z.array(z.string().min(1)),
+  movesAll: z.boolean(),
+  minibatch: natural.min(1),
+  epochs: natural.min(1),
+  hindsight: z
+    .strictObject({ corrections: natural, teacher: z.string().nullable(), relabel: z.boolean() })
+    .nullable(),
+  refills: natural,
+  refillBy: z.literal('correctness').optional(),
+  contrast: z.enum(['step', 'none']).optional(),
+});
+
+/** The plan, if it is one: a run would go by what is wrong in it for as long as the stage lasts. */
+function planned({ name }: OwnMethod, made: Plan): Plan {
+  const { error } = plan.safeParse(made);
+  if (!error) return made;
+  const { path, message } = error.issues[0]!;
+  throw broken(name, `"${path.join('.') || 'it'}" of its plan(): ${message}; planOf makes a whole plan`);
+}
+
+/** Whether no number in it is NaN or infinite, however deep it is. */
+function allFinite(value: unknown): boolean {
+  if (typeof value === 'number') return Number.isFinite(value);
+  return typeof value !== 'object' || value === null || Object.values(value).every(allFinite);
 }
 
 /** What is no number would be learnt. */

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Method } from '../algorithms/method.ts';
+import type { OwnAgentLoop } from './agent-loop.ts';
 import type { JudgedSample, RuleVerdict } from '../reward/rule.ts';
 
 /**
@@ -29,7 +30,14 @@ export interface OwnRewardRule<Options extends z.ZodObject = z.ZodObject> {
   scores(samples: readonly JudgedSample[], options: z.output<Options>): readonly RuleVerdict[];
 }
 
-export type Extension = OwnMethod | OwnRewardRule;
+/** A dialect that a project brings; what it does is in `engine/dialect/own-dialect.ts`. */
+export interface DialectExtension<Options extends z.ZodObject = z.ZodObject> {
+  readonly extends: 'dialect';
+  readonly name: string;
+  readonly options: Options;
+}
+
+export type Extension = OwnMethod | OwnRewardRule | DialectExtension | OwnAgentLoop;
 
 /** The default export of a module that brings a method. */
 export const defineMethod = <Options extends z.ZodObject>(

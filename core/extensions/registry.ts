@@ -5,7 +5,12 @@ import type { Extension } from './extension.ts';
 type Kind = Extension['extends'];
 type Of<K extends Kind> = Extract<Extension, { extends: K }>;
 
-const WORDS: Record<Kind, string> = { method: 'method', 'reward-rule': 'rule of the reward' };
+const WORDS: Record<Kind, string> = {
+  method: 'method',
+  'reward-rule': 'rule of the reward',
+  dialect: 'dialect',
+  'agent-loop': 'agent loop',
+};
 
 /** What the modules of a project have brought to this process, by kind and name. */
 const known = new Map<string, Extension>();

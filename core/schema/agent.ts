@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { count, positive } from '../fields.ts';
+import { refuseExtension } from '../extensions/registry.ts';
+import { count, givenName, positive } from '../fields.ts';
 import type { Refuse, SpecEnvironments } from './check.ts';
 import type { WrittenTasks } from './tasks.ts';
 
@@ -21,6 +22,15 @@ export const agentSchema = z
       .optional()
       .describe(
         'In place of a command: where each task is posted as JSON, to a server on the machine of the rollout worker.',
+      ),
+    own: z
+      .strictObject({
+        name: givenName.describe('As its module calls it.'),
+        options: z.record(z.string(), z.json()).default({}).describe('What the loop itself reads.'),
+      })
+      .optional()
+      .describe(
+        'In place of a command: a loop that a module of the project brings, in the rollout worker (docs/extend.md).',
       ),
     env: z
       .record(variable, word)
@@ -84,11 +94,17 @@ export function checkAgent(
   refuse: Refuse,
 ): void {
   if (agent === undefined) return;
-  if ((agent.command === undefined) === (agent.url === undefined))
-    refuse(['agent'], 'give either a command that is started or a url that is asked');
-  if (agent.url !== undefined)
+  if ([agent.command, agent.url, agent.own].filter((one) => one !== undefined).length !== 1)
+    refuse(
+      ['agent'],
+      'give either a command that is started, a url that is asked, or own, a loop of the project',
+    );
+  if (agent.own)
+    for (const { field, message } of refuseExtension('agent-loop', agent.own))
+      refuse(['agent', 'own', field], message);
+  if (agent.command === undefined)
     for (const field of ['env', 'inheritEnv'] as const)
-      if (agent[field]) refuse(['agent', field], 'is for a command, and a server has its own: leave it out');
+      if (agent[field]) refuse(['agent', field], 'is for a command, and others have their own: leave it out');
   for (const name of Object.keys(agent.env ?? {}))
     if (OWN.test(name)) refuse(['agent', 'env', name], 'is set by Gradus for each episode: leave it out');
   (agent.inheritEnv ?? []).forEach((name, i) => {

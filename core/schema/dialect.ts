@@ -1,14 +1,25 @@
 import { z } from 'zod';
 import { DIALECTS } from '../names.ts';
+import type { DialectName } from '../names.ts';
 import type { Refuse } from './check.ts';
+import { refuseExtension } from '../extensions/registry.ts';
 import { givenName, present } from '../fields.ts';
 import type { Present } from '../fields.ts';
 
 export const dialectSchema = z
   .strictObject({
     name: z
-      .enum(DIALECTS)
-      .describe('The form of tool calls and answers, by the model family or paper that it comes from.'),
+      .enum([...DIALECTS, 'own'])
+      .describe(
+        'The form of tool calls and answers, by the model family or paper that it comes from. `own`: of the project.',
+      ),
+    own: z
+      .strictObject({
+        name: givenName.describe('As its module calls it.'),
+        options: z.record(z.string(), z.json()).default({}).describe('What the dialect itself reads.'),
+      })
+      .optional()
+      .describe('Of `own`: a dialect that a module of the project brings (docs/extend.md).'),
     thinking: z.boolean().optional().describe('What the chat template reads as enable_thinking.'),
     date: z.iso.date().optional().describe('The date that the chat template reads, YYYY-MM-DD.'),
     tool: givenName
@@ -41,7 +52,17 @@ export function checkDialect(
       `a model from scratch speaks gradus, with a tokenizer of its own: leave it out, or name a checkpoint in model.from that speaks ${dialect.name}`,
     );
   }
-  const readBy: Record<'thinking' | 'date' | 'tool' | 'argument', readonly string[]> = {
+  if ((dialect.name === 'own') !== (dialect.own !== undefined))
+    refuse(
+      [...at, 'own'],
+      dialect.own
+        ? 'is for the name "own": give that, or leave it out'
+        : 'is missing: say which, by its name',
+    );
+  if (dialect.own)
+    for (const { field, message } of refuseExtension('dialect', dialect.own))
+      refuse([...at, 'own', field], message);
+  const readBy: Record<'thinking' | 'date' | 'tool' | 'argument', readonly DialectName[]> = {
     thinking: DIALECTS.filter((name) => name !== 'gradus'),
     date: DIALECTS.filter((name) => name !== 'gradus'),
     tool: ['search-r1', 'retool'],

@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { count, givenName, name } from '../fields.ts';
+import { agentSchema } from './agent.ts';
 import type { CurriculumSpec } from './curriculum-spec.ts';
 import { dialectSchema } from './dialect.ts';
 import { evaluationSchema } from './evaluation.ts';
+import { evaluatedPolicySchema } from './policy.ts';
 import { rewardSchema } from './reward.ts';
 import { MOST_TOP_K } from '../names.ts';
 import { samplingSchema } from './sampling.ts';
@@ -22,6 +24,12 @@ export const evaluateSchema = z
       .max(1000, 'has at most 1000 characters')
       .optional()
       .describe('RUN, its last checkpoint; RUN@STEP; or the key of a checkpoint, runs/RUN/checkpoints/….'),
+    policy: evaluatedPolicySchema,
+    agent: agentSchema
+      .unwrap()
+      .nullable()
+      .optional()
+      .describe('As in a spec; null: none. Absent: the agent of the run that the checkpoint is from.'),
     dialect: dialectSchema.optional(),
     tasks: z
       .array(

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import { didYouMean } from '../did-you-mean.ts';
 import type { Json } from '../json/json.ts';
+import { LineProblem, parseGivenJson } from './given-json.ts';
 
 // Lines of data in the shapes that the field has: OpenAI's `messages`, TRL's `prompt` with `completion` (and `label`) or with
 // `chosen` and `rejected`, plain and conversational, and trajectories of ATIF. Each comes down to a prompt and the turns after it.
 
-/** Brackets within brackets: a line that nests deeper is no conversation. */
-const DEEPEST = 64;
 /** Of a weight: more is another learning rate. */
 const MOST_WEIGHT = 1000;
 
@@ -49,13 +48,16 @@ export type GivenLine =
 const text = z.string();
 /** OpenAI's content may come in parts, of which only text is read. */
 const content = z
-  .union([
-    text,
-    z.null(),
-    z
-      .array(z.looseObject({ type: z.literal('text'), text }))
-      .transform((parts) => parts.map((part) => part.text).join('')),
-  ])
+  .union(
+    [
+      text,
+      z.null(),
+      z
+        .array(z.looseObject({ type: z.literal('text'), text }))
+        .transform((parts) => parts.map((part) => part.text).join('')),
+    ],
+    { error: 'must be text, or a list of parts of the type "text": others cannot be trained on' },
+  )
   .optional()
   .transform((value) => value ?? '');
 
@@ -69,7 +71,11 @@ const message = z.looseObject({
   reasoning_content: text.nullish(),
   tool_calls: z.array(toolCall).nullish(),
   /** OpenAI's fine-tuning: 0 leaves an assistant's message out of the loss. */
-  weight: z.union([z.literal(0), z.literal(1)]).optional(),
+  weight: z
+    .union([z.literal(0), z.literal(1)], {
+      error: 'must be 0 or 1; a weight of another size stands beside the messages',
+    })
+    .optional(),
 });
 
 const tool = z.looseObject({
@@ -98,12 +104,11 @@ const ROLES = ['system', 'user', 'assistant', 'tool'] as const;
 /** Names of others for these. */
 const OTHER_ROLES: Readonly<Record<string, GivenMessage['role']>> = { developer: 'system' };
 
-/** What is wrong with a line; whoever reads the file says where. */
-export class LineProblem extends Error {}
+export { LineProblem };
 
 /** Reads one line. Throws LineProblem. */
 export function readGivenLine(line: string): GivenLine {
-  const json = parseFlat(line, 'the line');
+  const json = parseGivenJson(line, 'the line');
   if (typeof json !== 'object' || json === null || Array.isArray(json))
     throw new LineProblem('is no JSON object');
   if ('chosen' in json || 'rejected' in json) return preferenceOf(read(SHAPES.preference, json));
@@ -120,27 +125,6 @@ export function readGivenLine(line: string): GivenLine {
   throw new LineProblem(
     'has none of "messages", "prompt" and "completion", "chosen" and "rejected", or "schema_version" of ATIF',
   );
-}
-
-/** JSON whose nesting is bounded before it is read. Throws LineProblem. */
-function parseFlat(text: string, what: string): Json {
-  let depth = 0;
-  let quoted = false;
-  for (let i = 0; i < text.length; i++) {
-    const letter = text[i];
-    if (quoted) {
-      if (letter === '\\') i++;
-      else if (letter === '"') quoted = false;
-    } else if (letter === '"') quoted = true;
-    else if (letter === '{' || letter === '[') {
-      if (++depth > DEEPEST) throw new LineProblem(`nests ${what} deeper than ${DEEPEST} brackets`);
-    } else if (letter === '}' || letter === ']') depth--;
-  }
-  try {
-    return JSON.parse(text) as Json;
-  } catch (error) {
-    throw new LineProblem(`is not JSON in ${what}: ${(error as Error).message.slice(0, 200)}`);
-  }
 }
 
 function read<Schema extends z.ZodType>(schema: Schema, json: Json): z.output<Schema> {
@@ -182,7 +166,7 @@ function messageOf({
 /** Text of JSON in OpenAI's API; some write the object itself. */
 function argumentsOf(written: unknown): Json {
   if (written === undefined) return {};
-  return typeof written === 'string' ? parseFlat(written, 'the arguments of a call') : (written as Json);
+  return typeof written === 'string' ? parseGivenJson(written, 'the arguments of a call') : (written as Json);
 }
 
 const sideOf = (side: string | WrittenMessage[], role: 'user' | 'assistant'): GivenMessage[] =>

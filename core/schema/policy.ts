@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Refuse } from './check.ts';
 import { amount, count, positive, runName } from '../fields.ts';
+import type { SamplingSpec } from './sampling.ts';
 import type { WrittenSpec } from './curriculum.ts';
 
 /** Servers whose API Gradus speaks. */
@@ -60,6 +61,17 @@ const servedSchema = z.strictObject({
     ),
 });
 
+/** Of an evaluation, which trains nothing. */
+export const evaluatedPolicySchema = servedSchema
+  .omit({ maxLogprobGap: true })
+  .extend({
+    folder: folder
+      .optional()
+      .describe('As in a spec, where a checkpoint is handed to the servers. Not for a model that they hold.'),
+  })
+  .optional()
+  .describe('Servers that sample. Absent: the decoder of rollout workers, also where a run had servers.');
+
 export const policySchema = z
   .discriminatedUnion('kind', [
     z.strictObject({ kind: z.literal('onnx').describe('The decoder of rollout workers.') }),
@@ -78,7 +90,18 @@ type PolicySpec = NonNullable<z.output<typeof policySchema>>;
 export type ServedPolicySpec = Extract<PolicySpec, { kind: 'http' }> & {
   /** Servers get LoRA adapters for the model that they began with; otherwise all of its weights, each time. */
   adapters: boolean;
+  /** Servers get nothing: they sample with the model that they began with. `folder` is empty then. */
+  held?: HeldModel;
 };
+/** A model that servers hold and Gradus does not. */
+export interface HeldModel {
+  /** By which requests name it. */
+  model: string;
+  /** What the first of the servers says of it, by the name of what it says; see docs/serving.md. */
+  says: Record<string, string>;
+  /** SHA-256 of both, and of the small files that Gradus speaks by: its version, in the place of a digest of weights. */
+  version: string;
+}
 type RecordedPolicySpec = Extract<PolicySpec, { kind: 'recorded' }>;
 /** Who samples, if it is not the decoder of rollout workers. */
 export type OtherPolicySpec = ServedPolicySpec | RecordedPolicySpec;
@@ -95,23 +118,11 @@ export const SERVED_IMPORTANCE_CAP = 2;
  * What servers cannot be asked for. What one server cannot do, the look at it that a run begins with says.
  */
 export function checkPolicy(
-  { policy, sampling, stages, model }: Pick<WrittenSpec, 'policy' | 'sampling' | 'stages' | 'model'>,
+  policy: { kind: PolicySpec['kind'] } | undefined,
+  { topK, topP }: Pick<SamplingSpec, 'topK' | 'topP'>,
   refuse: Refuse,
 ): void {
-  const { topK, topP } = sampling;
   if (policy === undefined || policy.kind === 'onnx') return;
-  stages.forEach((stage, s) => {
-    if (stage.kind !== 'rl' || stage.collect.kind !== 'pipelined') return;
-    const at = ['stages', s, 'collect', 'lag'];
-    const { lag } = stage.collect;
-    if (policy.kind === 'http' && lag > 0 && model.lora === undefined)
-      refuse(
-        at,
-        'servers hold the weights of one step at a time, and evaluations need others meanwhile: set it to 0, or train an adapter (`model.lora`), of which servers hold two',
-      );
-    else if (policy.kind === 'http' && lag > 1)
-      refuse(at, 'servers hold the adapters of two steps, those in use and the newest: set it to 1');
-  });
   const why =
     'log-probs of a server are then of a cut distribution, and it does not say which tokens were left';
   if (topK > 0)
@@ -124,4 +135,24 @@ export function checkPolicy(
       ['sampling', 'topP'],
       `needs the decoder of rollout workers: ${why}. Give 1, or leave out "policy"`,
     );
+}
+
+/** Servers hold the weights of one step, or adapters of two: how far a stage may roll out ahead of its learner. */
+export function checkLag(
+  { policy, stages, model }: Pick<WrittenSpec, 'policy' | 'stages' | 'model'>,
+  refuse: Refuse,
+): void {
+  if (policy?.kind !== 'http') return;
+  stages.forEach((stage, s) => {
+    if (stage.kind !== 'rl' || stage.collect.kind !== 'pipelined') return;
+    const { lag } = stage.collect;
+    const at = ['stages', s, 'collect', 'lag'];
+    if (lag > 0 && model.lora === undefined)
+      refuse(
+        at,
+        'servers hold the weights of one step at a time, and evaluations need others meanwhile: set it to 0, or train an adapter (`model.lora`), of which servers hold two',
+      );
+    else if (lag > 1)
+      refuse(at, 'servers hold the adapters of two steps, those in use and the newest: set it to 1');
+  });
 }

@@ -63,7 +63,7 @@ export function dialectOfCheckpoint(tokenizer: Tokenizer, config: TokenizerConfi
   const recorded = config['gradus_dialect'];
   if (recorded !== undefined) {
     const name = (recorded as { name?: unknown } | null)?.name;
-    if (!(DIALECTS as readonly unknown[]).includes(name)) {
+    if (name !== 'own' && !(DIALECTS as readonly unknown[]).includes(name)) {
       throw unknown(
         `The checkpoint's tokenizer_config.json records the dialect ${JSON.stringify(recorded)}, which is none`,
       );

@@ -7,6 +7,7 @@ import { gradusDialect } from './gradus/dialect.ts';
 import { Guard } from './guard.ts';
 import { hermesDialect } from './hermes.ts';
 import { llama3Dialect } from './llama3.ts';
+import { ownDialect } from './own-dialect.ts';
 import { retool } from './tags/retool.ts';
 import { searchR1 } from './tags/search-r1.ts';
 import { tagDialect } from './tags/tag-dialect.ts';
@@ -47,6 +48,7 @@ function dialectFor(
 ): Dialect {
   const spec = dialectOfCheckpoint(tokenizer, config);
   if (spec.name === 'gradus') return gradusDialect(tokenizer);
+  if (spec.name === 'own') return ownDialect(tokenizer, spec.own, tools);
   const named = namedSpecialTokens(config);
   const turnEnds = [...new Set([...TURN_ENDS, named['eos_token'] ?? ''])].filter(
     (token) => token !== '' && tokenizer.has(token),

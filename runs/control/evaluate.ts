@@ -17,11 +17,15 @@ import { assertServed } from './start.ts';
 export async function evaluatedSpec(
   temporal: Client,
   written: Record<string, unknown>,
+  watch: Watch = () => Promise.resolve(),
 ): Promise<EvaluateSpec | null> {
   await assertServed(temporal, 'the evaluation');
   const handle = await begin(temporal, `evaluate-check-${randomUUID()}`, { ...written, dryRun: true });
-  return (await outcomeOf(handle)).spec;
+  return (await outcomeOf(handle, watch)).spec;
 }
+
+/** Follows the workflow of this id until it is called off. */
+export type Watch = (workflowId: string, signal: AbortSignal) => Promise<void>;
 
 /** The same evaluation has the same id: whoever asks for it again finds the one that goes on, or what it stored. */
 export const evaluationId = (spec: EvaluateSpec): string => {
@@ -43,9 +47,16 @@ export const begin = (
   });
 
 /** Throws GradusError('spec', 'refused') with what was said, where it failed. */
-export async function outcomeOf(handle: WorkflowHandle<typeof evaluate>): Promise<EvaluateOutcome> {
+export async function outcomeOf(
+  handle: WorkflowHandle<typeof evaluate>,
+  watch: Watch = () => Promise.resolve(),
+): Promise<EvaluateOutcome> {
+  const watching = new AbortController();
+  const watched = watch(handle.workflowId, watching.signal);
   try {
-    return await handle.result();
+    const outcome = await handle.result().finally(() => watching.abort());
+    await watched;
+    return outcome;
   } catch (error) {
     if (!(error instanceof WorkflowFailedError)) throw error;
     let at: Error = error;

@@ -25,7 +25,7 @@ import {
 } from '../../engine/safetensors/safetensors.ts';
 import { sha256OfMany } from '../digest.ts';
 import { checkpointFolder } from '../keys.ts';
-import { manifests, policyVersion } from './manifest.ts';
+import { manifests, policyVersion, WEIGHTS_ELSEWHERE } from './manifest.ts';
 import type { CheckpointManifest } from './manifest.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
 import { tensorsInOrder, weightsOf } from './tensors.ts';
@@ -256,7 +256,7 @@ async function readSmallFiles(
   options: CallOptions,
 ): Promise<ModelFiles> {
   const small = Object.entries(manifest.files).filter(
-    ([name]) => !name.endsWith('.safetensors') && name !== ADAPTER_CONFIG,
+    ([name]) => !name.endsWith('.safetensors') && name !== ADAPTER_CONFIG && name !== WEIGHTS_ELSEWHERE,
   );
   const files = small.map(async ([name, file]): Promise<[string, Uint8Array]> => [
     name,
@@ -293,6 +293,7 @@ async function readParts(
   loadBase: LoadBase = (base) => loadPolicy(store, base, options),
 ): Promise<PolicyContent & { adapter?: LoraAdapter }> {
   refOf(ref.manifest, manifest, ref.weights);
+  if (manifest.files[WEIGHTS_ELSEWHERE]) throw elsewhere(manifest.run);
   const { base } = manifest;
   const large = base ? ADAPTER_MODEL : 'model.safetensors';
   const [bytes, policy, files] = await Promise.all([
@@ -368,6 +369,13 @@ const modelBytes = (config: ModelConfig, weights: Weights): InPieces<Uint8Array>
 
 const contentTypeOf = (name: string): string =>
   name.endsWith('.json') ? 'application/json' : 'application/octet-stream';
+
+const elsewhere = (run: string): GradusError =>
+  new GradusError(
+    'store',
+    'weights-elsewhere',
+    `"${run}" is the tokenizer of a model whose weights a server holds: it can be measured there, by the policy of an evaluation, and neither trained nor exported`,
+  );
 
 const conflict = (key: string): GradusError =>
   new GradusError(

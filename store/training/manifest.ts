@@ -22,9 +22,12 @@ export const checkpointRef = z.strictObject({
 /** What writes checkpoints, as their manifests name it. */
 export const CREATED_BY = 'gradus 0.1.0';
 
+/** In the place of weights that a server holds: the digests of the small files, and so the checkpoint's version. */
+export const WEIGHTS_ELSEWHERE = 'weights-elsewhere.json';
+
 /**
  * What every checkpoint has. Beside these it has the other small files of its model, such as a chat template, and its
- * weights: `model.safetensors`, or PEFT's two files of an adapter.
+ * weights: `model.safetensors`, or PEFT's two files of an adapter; or `WEIGHTS_ELSEWHERE`.
  */
 const CHECKPOINT_FILES = ['config.json', 'tokenizer.json', 'optimizer.safetensors'] as const;
 type CheckpointFile = (typeof CHECKPOINT_FILES)[number];
@@ -66,18 +69,23 @@ const manifest = fields.refine(hasWeights, {
 export type CheckpointManifest = z.infer<typeof manifest>;
 
 /**
- * The version of a checkpoint's policy: the SHA-256 of `model.safetensors`; of an adapter, that of the base's version and
+ * The version of a checkpoint's policy: the SHA-256 of `model.safetensors`, or of what is in its place; of an adapter, that of the base's version and
  * of the digests of its two files, so that it stands for the weights that they make together.
  */
 export function policyVersion({ files, base }: Pick<CheckpointManifest, 'files' | 'base'>): string {
-  if (!base) return files['model.safetensors']!.sha256;
+  if (!base) return (files['model.safetensors'] ?? files[WEIGHTS_ELSEWHERE])!.sha256;
   const parts = [base.weights, files[ADAPTER_CONFIG]!.sha256, files[ADAPTER_MODEL]!.sha256];
   return sha256Hex(new TextEncoder().encode(parts.join('\n')));
 }
 
 function hasWeights({ files, base }: { files: Record<string, unknown>; base?: unknown }): boolean {
-  const whole = 'model.safetensors' in files;
-  return base === undefined ? whole : !whole && ADAPTER_CONFIG in files && ADAPTER_MODEL in files;
+  const whole = 'model.safetensors' in files !== WEIGHTS_ELSEWHERE in files;
+  return base === undefined
+    ? whole
+    : !('model.safetensors' in files) &&
+        !(WEIGHTS_ELSEWHERE in files) &&
+        ADAPTER_CONFIG in files &&
+        ADAPTER_MODEL in files;
 }
 
 export const manifests: Codec<CheckpointManifest> = checkedJson(parseManifest);

@@ -1,10 +1,10 @@
 import { getExternalWorkflowHandle, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { EVALUATE } from '../../core/names.ts';
 import { STOP } from '../../core/question.ts';
-import type { BlobRef } from '../../core/refs.ts';
+import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
 import type { OpenedEvaluate } from '../../core/requests.ts';
 import type { EvaluateSpec } from '../../core/schema/evaluate.ts';
-import { curriculumActivities } from '../activities.ts';
+import { curriculumActivities, rolloutActivities } from '../activities.ts';
 import { listen } from '../control/listen.ts';
 import { openQuestion } from '../control/message-shapes.ts';
 import { decided, questionAsked } from '../control/messages.ts';
@@ -31,17 +31,21 @@ export async function evaluate(written: unknown): Promise<EvaluateOutcome> {
   listen(questionAsked, openQuestion, ({ id, asker }) =>
     getExternalWorkflowHandle(asker).signal(decided, { question: id, answer: STOP.answer }),
   );
-  const opened: OpenedEvaluate = await curriculumActivities.openEvaluate({
-    spec: written,
-    workflowId,
-    firstExecutionRunId,
-  });
+  const request = { spec: written, workflowId, firstExecutionRunId };
+  let opened: OpenedEvaluate = await curriculumActivities.openEvaluate(request);
+  if (opened.ask) {
+    const held = await rolloutActivities.askHeld({ policy: opened.ask });
+    opened = await curriculumActivities.openEvaluate({ ...request, held });
+  }
   const { spec } = opened;
   if (opened.dryRun || spec === null) return { run: null, evaluation: null, spec };
-  const { run, seed, sampling, reward, split } = spec;
+  const { run, seed, sampling, reward, split, policy, agent } = spec;
   const { arms, count, samples } = spec.evaluation;
   upsertSearchAttributes(searchAttributes({ run }));
-  const checkpoint = await sampledFrom(spec);
+  // Nothing is trained, so log-probs of any temperature will do.
+  if (policy?.kind === 'http') await rolloutActivities.assertServersCan({ policy, scalesLogits: false });
+  if (agent) await rolloutActivities.assertAgentStarts({ agent });
+  const checkpoint = heldAs(spec, await sampledFrom(spec));
   const {
     spans: _,
     incidents: __,
@@ -56,6 +60,8 @@ export async function evaluate(written: unknown): Promise<EvaluateOutcome> {
     tasks: count,
     samples,
     split,
+    ...(policy && { policy }),
+    ...(agent && { agent }),
     sampling,
     reward,
     adopts: true,
@@ -65,7 +71,14 @@ export async function evaluate(written: unknown): Promise<EvaluateOutcome> {
 }
 
 /** The checkpoint, or a copy that speaks the dialect which was asked for. */
-async function sampledFrom({ run, seed, model, sampling, evaluation }: EvaluateSpec) {
+async function sampledFrom({
+  run,
+  seed,
+  model,
+  sampling,
+  evaluation,
+  policy,
+}: EvaluateSpec): Promise<CheckpointRef> {
   if (model.kind === 'from' && model.dialect === undefined) return model.checkpoint;
   const { maxCompletionTokens } = sampling;
   return curriculumActivities.initializeModel({
@@ -74,5 +87,10 @@ async function sampledFrom({ run, seed, model, sampling, evaluation }: EvaluateS
     model,
     arms: evaluation.arms,
     maxCompletionTokens,
+    ...(policy?.kind === 'http' && policy.held && { held: true }),
   });
 }
+
+/** A model that servers hold goes by its version, and speaks by the small files of the checkpoint. */
+const heldAs = ({ policy }: EvaluateSpec, checkpoint: CheckpointRef): CheckpointRef =>
+  policy?.kind === 'http' && policy.held ? { ...checkpoint, weights: policy.held.version } : checkpoint;

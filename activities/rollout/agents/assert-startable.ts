@@ -1,15 +1,16 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import path from 'node:path';
+import { refuseExtension } from '../../../core/extensions/registry.ts';
 import type { AgentSpec } from '../../../core/schema/agent.ts';
 import { refusalOfSpec } from '../../../core/schema/strict.ts';
 import type { SpecProblem } from '../../../core/schema/strict.ts';
 
 /**
- * Throws GradusError('spec', 'invalid') unless this machine has the program of an agent's command, and the variables that it
- * is to be given. Whether a server of an agent is there an episode finds out.
+ * Throws GradusError('spec', 'invalid') unless this machine has the program of an agent's command and the variables that it
+ * is to be given, or this process the loop of the project. Whether a server of an agent is there an episode finds out.
  */
-export async function assertStartable({ command, inheritEnv = [] }: AgentSpec): Promise<void> {
+export async function assertStartable({ command, own, inheritEnv = [] }: AgentSpec): Promise<void> {
   const problems: SpecProblem[] = [];
   const program = command?.[0];
   if (program !== undefined && !(await isProgram(program)))
@@ -17,6 +18,8 @@ export async function assertStartable({ command, inheritEnv = [] }: AgentSpec): 
       path: ['agent', 'command', 0],
       message: `${JSON.stringify(program)} is no program that this rollout worker can start (PATH is ${process.env['PATH'] ?? ''}, its folder ${process.cwd()}): install it there, or write its whole path`,
     });
+  for (const { field, message } of own ? refuseExtension('agent-loop', own) : [])
+    problems.push({ path: ['agent', 'own', field], message });
   inheritEnv.forEach((name, i) => {
     if (process.env[name] !== undefined) return;
     problems.push({

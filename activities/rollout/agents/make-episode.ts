@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { extensionOf } from '../../../core/extensions/registry.ts';
 import type { RandomKey } from '../../../core/random.ts';
 import type { AgentSpec } from '../../../core/schema/agent.ts';
 import type { SamplingSpec } from '../../../core/schema/sampling.ts';
@@ -7,6 +8,7 @@ import type { AgentEpisode } from '../../../gateway/agent-episode.ts';
 import type { AgentRun } from '../../../gateway/agent-run.ts';
 import { askAgent } from '../../../gateway/ask-agent.ts';
 import { runAgent } from '../../../gateway/run-agent.ts';
+import { runLoop } from '../../../gateway/run-loop.ts';
 import type { Gateway } from '../../../gateway/server.ts';
 import type { ObjectStore } from '../../../store/objects/object-store.ts';
 import type { PolicyLease } from '../policies.ts';
@@ -86,6 +88,10 @@ async function runOnce(
     timeoutSeconds: agent.timeoutSeconds,
     signal: AbortSignal.any([signal, failing.signal]),
   };
+  if (agent.own) {
+    const loop = extensionOf('agent-loop', agent.own.name);
+    return { opened, run: await runLoop(gateway, opened, { ...asked, loop, options: agent.own.options }) };
+  }
   const run =
     agent.url === undefined
       ? await runAgent(gateway, opened, {

@@ -18,7 +18,7 @@ const SAME = 0.01;
  */
 export async function assertCapable(
   { url, api }: Replica,
-  { model: named, adapters, server }: ServedPolicySpec,
+  { model: named, adapters, held, server }: ServedPolicySpec,
   scalesLogits: boolean,
   signal: AbortSignal,
 ): Promise<void> {
@@ -40,7 +40,7 @@ export async function assertCapable(
     );
     if (one.tokens.length !== 1 || one.logprobs.length !== 1)
       cannot(`answers one token with ${one.tokens.length} ids and ${one.logprobs.length} log-probs`);
-    if (!adapters && one.versions === null)
+    if (!adapters && !held && one.versions === null)
       cannot(
         'does not say which weights made a token: start vLLM from 0.33 on, or an older one with --enable-scale-out, or train a LoRA adapter (model.lora)',
       );

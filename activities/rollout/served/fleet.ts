@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { GradusError } from '../../../core/errors.ts';
 import { uniform } from '../../../core/random.ts';
-import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
+import type { HeldModel, ServedPolicySpec } from '../../../core/schema/policy.ts';
 import type { SampleRequest, SampleResult } from '../../../engine/policy.ts';
 import { assertCapable } from './capabilities.ts';
 import { assertSampled } from './assert-sampled.ts';
@@ -51,6 +51,23 @@ export class Fleet {
     }
   }
 
+  /** What the first of them is asked for, and what it says of it. Throws GradusError('policy', 'server-cannot'). */
+  async says(signal: AbortSignal): Promise<Omit<HeldModel, 'version'>> {
+    const [first] = this.replicas;
+    return first!.use(signal, async (shared) => {
+      const models = await first!.api.models(shared);
+      const model = this.spec.model ?? models[0]!;
+      if (models.includes(model)) return { model, says: await first!.api.says(model, shared) };
+      const why = `${first!.url} has no model ${model}, only ${models.join(', ')}: give one of these names`;
+      throw new GradusError('policy', 'server-cannot', why);
+    });
+  }
+
+  /** The servers show again what they hold, before the next request. */
+  forget(): void {
+    for (const replica of this.replicas) replica.weights = null;
+  }
+
   /**
    * Whether the servers that answer can do what a run asks. Throws GradusError('policy', 'server-cannot') by the first that
    * cannot, and what the first one said where none answers.
@@ -78,7 +95,8 @@ export class Fleet {
         signal.throwIfAborted();
         if (!(error instanceof GradusError) || !error.retryable) throw error;
         // It does not hold them, or nobody knows what it holds.
-        if (error.type !== 'server-away') replica.weights = null;
+        // One that was restarted may have begun with another model of the same name.
+        if (error.type !== 'server-away' || this.spec.held) replica.weights = null;
         if (error.type !== 'unknown-model' && replica.restsFor() === 0) replica.rest();
         if (performance.now() > deadline) throw error;
       } finally {
@@ -125,7 +143,7 @@ export class Fleet {
     }
     replica.timed((performance.now() - start) / 1000, sampled.tokens.length);
     // An adapter is asked for by a name that only its weights have.
-    const asked = version.adapter !== null || this.spec.adapters ? null : weights;
+    const asked = version.adapter !== null || this.spec.adapters || this.spec.held ? null : weights;
     assertSampled(replica.url, request, sampled, asked);
     const { versions } = sampled;
     return {

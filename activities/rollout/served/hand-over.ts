@@ -1,12 +1,14 @@
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { GradusError } from '../../../core/errors.ts';
+import type { ModelConfig } from '../../../core/model/config.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
 import { probeKey } from '../../../store/keys.ts';
 import type { ObjectStore } from '../../../store/objects/object-store.ts';
 import { probes } from '../../../store/training/probes.ts';
 import type { PolicyProbe } from '../../../store/training/probes.ts';
+import { probeTokens } from '../../training/probe.ts';
 import { badAnswer } from './connection.ts';
 import { compareProbe, whyNotNew } from './proof.ts';
 import type { Replica } from './replica.ts';
@@ -16,7 +18,10 @@ import type { StagedCheckpoint } from './staging.ts';
 /** A checkpoint as servers are asked for it. */
 export interface ServedVersion {
   checkpoint: CheckpointRef;
-  staged: StagedCheckpoint;
+  /** null of a model that servers hold: nothing is handed over. */
+  staged: StagedCheckpoint | null;
+  /** Of the sequence by which a model that servers hold is known again. */
+  config: ModelConfig;
   /** The run that samples: its learner has said what the fixed sequence is worth. */
   run: string;
   /** The name under which servers have it; null: that of the base model, which is replaced or is it. */
@@ -26,7 +31,7 @@ export interface ServedVersion {
 /** Adapters of this many versions stay loaded: those in use, and the one that is coming. */
 const MOST_ADAPTERS = 2;
 
-/** Gives servers the weights of a checkpoint, and has each show that it computes with them. */
+/** Gives servers the weights of a checkpoint, and has each show that it computes with them, or with the model that it held. */
 export class HandOver {
   private readonly store: ObjectStore;
   private readonly spec: ServedPolicySpec;
@@ -66,8 +71,9 @@ export class HandOver {
   }
 
   private async load(replica: Replica, version: ServedVersion, signal: AbortSignal): Promise<void> {
-    const path = join(this.spec.serverFolder ?? this.spec.folder, version.staged.name);
-    const { adapter } = version;
+    const { adapter, staged } = version;
+    if (staged === null) return;
+    const path = join(this.spec.serverFolder ?? this.spec.folder, staged.name);
     if (adapter !== null) {
       const loaded = this.adapters.get(replica) ?? [];
       this.adapters.set(replica, [...loaded.filter((name) => name !== adapter), adapter]);
@@ -95,7 +101,11 @@ export class HandOver {
    */
   private async prove(replica: Replica, version: ServedVersion, signal: AbortSignal): Promise<void> {
     const { checkpoint, staged, run } = version;
-    const probe = await this.probeOf(run, checkpoint, signal);
+    const model = await this.modelOf(replica, version, signal);
+    const probe =
+      staged === null
+        ? await this.firstSaid(replica, model, version, signal)
+        : await this.probeOf(run, checkpoint, signal);
     if (probe === null) {
       const why = `the learner has not said what ${checkpoint.manifest.key} makes of the fixed sequence`;
       throw new GradusError(
@@ -104,14 +114,16 @@ export class HandOver {
         `${why}: its worker is older than this one. Start it again`,
       );
     }
-    const before = staged.parent ? await this.probeOf(run, staged.parent, signal) : null;
-    const model = await this.modelOf(replica, version, signal);
+    const before = staged?.parent ? await this.probeOf(run, staged.parent, signal) : null;
     const asked = { model, tokens: probe.tokens, salt: checkpoint.weights };
     const served = await replica.api.score(asked, signal);
     if (served.length !== probe.logprobs.length)
       throw badAnswer(`${replica.url}: ${served.length} log-probs of ${probe.logprobs.length} tokens`);
     const refuse = (why: string): never => {
-      const what = `${replica.url} was given the weights ${checkpoint.weights.slice(0, 12)} and does not compute with them`;
+      const what =
+        staged === null
+          ? `${replica.url} does not compute with the model that this began with: start it with that again, or begin anew under another name`
+          : `${replica.url} was given the weights ${checkpoint.weights.slice(0, 12)} and does not compute with them`;
       throw new GradusError('policy', 'hand-over', `${what}: ${why}`, { retryable: true });
     };
     const why = whyNotNew(
@@ -139,6 +151,21 @@ export class HandOver {
       throw badAnswer(`${url}: ${next.tokens.length} tokens where one was asked for`);
     const whole = await api.score({ ...asked, tokens: [...asked.tokens, ...next.tokens] }, signal);
     return Math.abs(whole.at(-1)! - next.logprobs[0]!);
+  }
+
+  /** What the first server made of the fixed sequence: all others, and each after a restart, must make the same of it. */
+  private async firstSaid(
+    replica: Replica,
+    model: string,
+    { run, checkpoint, config }: ServedVersion,
+    signal: AbortSignal,
+  ): Promise<PolicyProbe> {
+    const known = await this.probeOf(run, checkpoint, signal);
+    if (known !== null) return known;
+    const tokens = probeTokens(config);
+    const logprobs = await replica.api.score({ model, tokens, salt: checkpoint.weights }, signal);
+    const key = probeKey(run, checkpoint.weights);
+    return (await this.store.putIfAbsent(key, probes, { tokens, logprobs }, { signal })).value;
   }
 
   private probeOf(run: string, { weights }: CheckpointRef, signal: AbortSignal): Promise<PolicyProbe | null> {

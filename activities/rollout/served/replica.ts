@@ -73,6 +73,8 @@ export class Replica {
 
   /** It is left alone for a while: for as long as it asks for, or longer with each failure. */
   rest(seconds?: number): void {
+    // All that was asked of it fails when it dies, and that is one failure.
+    if (seconds === undefined && this.restsFor() > 0) return;
     const pause = seconds === undefined ? FIRST_REST * 2 ** this.failures : seconds * 1000;
     this.failures++;
     this.restsUntil = performance.now() + Math.min(LONGEST_REST, pause);

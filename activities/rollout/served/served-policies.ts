@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { GradusError } from '../../../core/errors.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
-import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
+import type { HeldModel, ServedPolicySpec } from '../../../core/schema/policy.ts';
 import type { Policy } from '../../../engine/policy.ts';
 import type { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadModelFiles } from '../../../store/training/checkpoints.ts';
@@ -21,13 +21,16 @@ const MOST_STAGED = 3;
 /** How much of a digest names an adapter. */
 const NAME_DIGITS = 24;
 
+type Staged = Pick<ServedVersion, 'staged' | 'adapter'>;
+const NOT_STAGED: Staged = { staged: null, adapter: null };
+
 /** Policies on servers that are there already: they hold the weights, and rollout workers the tokenizer alone. */
 export class ServedPolicies implements PolicyProvider {
   private readonly store: ObjectStore;
   private readonly spec: ServedPolicySpec;
   private readonly fleet: Fleet;
   private readonly speakers = new Speakers();
-  private readonly staged = new Map<string, { weights: string; version: Promise<ServedVersion> }>();
+  private readonly staged = new Map<string, { weights: string; version: Promise<Staged> }>();
   private readonly leases = new Map<string, number>();
   private readonly waiting: (() => void)[] = [];
   /** Settles when nothing is being taken out of the folder. */
@@ -54,17 +57,26 @@ export class ServedPolicies implements PolicyProvider {
       for (const wake of this.waiting.splice(0)) wake();
     };
     try {
-      const [version, files] = await Promise.all([
-        this.stage(checkpoint, run),
+      const { held } = this.spec;
+      const [staged, files] = await Promise.all([
+        held ? null : this.stage(checkpoint, run),
         loadModelFiles(this.store, checkpoint, { signal }),
       ]);
-      await this.fleet.open(version, signal);
       const spoken = this.speakers.of(files);
+      // Nothing was handed over, so nobody would notice that a server has been started again with another model.
+      if (held) this.fleet.forget();
+      const version: ServedVersion = { checkpoint, run, config: spoken.config, ...(staged ?? NOT_STAGED) };
+      await this.fleet.open(version, signal);
       return { ...spoken, policy: this.policyOf(version, spoken.config), release };
     } catch (error) {
       release();
       throw error;
     }
+  }
+
+  /** See `Fleet.says`. */
+  says(signal: AbortSignal): Promise<Omit<HeldModel, 'version'>> {
+    return this.fleet.says(signal);
   }
 
   /** See `Fleet.assertCapable`. */
@@ -91,7 +103,7 @@ export class ServedPolicies implements PolicyProvider {
   /** Servers that hold one set of weights get others when nobody samples from these; adapters are held beside each other. */
   private async untilFree(weights: string, signal: AbortSignal): Promise<void> {
     const isBusy = () => [...this.leases].some(([other, count]) => other !== weights && count > 0);
-    while (!this.spec.adapters && isBusy()) {
+    while (!this.spec.adapters && !this.spec.held && isBusy()) {
       signal.throwIfAborted();
       await new Promise<void>((resolve) => {
         this.waiting.push(resolve);
@@ -109,18 +121,18 @@ export class ServedPolicies implements PolicyProvider {
     }
   }
 
-  private async stage(checkpoint: CheckpointRef, run: string): Promise<ServedVersion> {
+  private async stage(checkpoint: CheckpointRef, run: string): Promise<Staged> {
     const { weights } = checkpoint;
     const known = this.staged.get(`${run}/${weights}`);
     if (known) return known.version;
-    const staging = this.stagedOf(checkpoint, run);
+    const staging = this.stagedOf(checkpoint);
     this.staged.set(`${run}/${weights}`, { weights, version: staging });
     staging.catch(() => this.staged.delete(`${run}/${weights}`));
     return staging;
   }
 
   /** For all who lease it, whoever of them is called off. */
-  private async stagedOf(checkpoint: CheckpointRef, run: string): Promise<ServedVersion> {
+  private async stagedOf(checkpoint: CheckpointRef): Promise<Staged> {
     await this.tidied;
     const staged = await stageCheckpoint(
       this.store,
@@ -129,7 +141,7 @@ export class ServedPolicies implements PolicyProvider {
       new AbortController().signal,
     );
     const adapter = staged.isAdapter ? `gradus-${checkpoint.weights.slice(0, NAME_DIGITS)}` : null;
-    return { checkpoint, staged, run, adapter };
+    return { staged, adapter };
   }
 }
 

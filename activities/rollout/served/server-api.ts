@@ -42,6 +42,8 @@ export interface ServerApi {
   healthy(signal: AbortSignal): Promise<void>;
   /** Names of models and adapters, the base first. */
   models(signal: AbortSignal): Promise<string[]>;
+  /** What it says of a model that it began with: its path, and a checksum of its weights where it computes one. */
+  says(model: string, signal: AbortSignal): Promise<Record<string, string>>;
   sample(request: ServerRequest, signal: AbortSignal): Promise<ServerSample>;
   /** [T − 1] log-probs of each token after the first, at temperature 1. */
   score(request: Pick<ServerRequest, 'model' | 'tokens' | 'salt'>, signal: AbortSignal): Promise<number[]>;

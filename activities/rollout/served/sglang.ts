@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { GradusError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
-import { finishOf, logprob, tokenId, versionSpans } from './answers.ts';
+import { checksumOf, finishOf, logprob, tokenId, versionSpans } from './answers.ts';
 import { answerOf, badAnswer, LOADING_SECONDS } from './connection.ts';
 import type { ServerConnection } from './connection.ts';
 import { whilePaused } from './paused.ts';
@@ -25,6 +25,8 @@ const scored = z.object({
 });
 const modelList = z.object({ data: z.array(z.object({ id: z.string() })).nonempty() });
 const done = z.object({ success: z.literal(true) });
+const modelInfo = z.object({ model_path: z.string() });
+const checked = z.object({ per_engine_checksum: z.string() });
 
 /** Each field that changes what is sampled: a model folder has defaults of its own. */
 const samplingOf = ({ maxNewTokens, stopTokens, temperature, seed }: ServerRequest) => ({
@@ -73,6 +75,15 @@ export function sglang({ url, ask }: ServerConnection): ServerApi {
   return {
     healthy: async (signal) => void (await ask('/health', null, signal, 10)),
     models,
+    says: async (_, signal) => {
+      const at = '/get_model_info';
+      const { model_path: root } = answerOf(modelInfo, await ask(at, null, signal, 30), `${url}${at}`);
+      const checksum = await checksumOf(
+        () => ask('/weights_checker', { action: 'checksum' }, signal, LOADING_SECONDS),
+        (answer) => answerOf(checked, answer, `${url}/weights_checker`).per_engine_checksum,
+      );
+      return { root, ...(checksum !== null && { checksum }) };
+    },
     sample: async (request, signal) => {
       const body = {
         input_ids: [...request.tokens],

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { GradusError } from '../../../core/errors.ts';
 import { answerOf, badAnswer, LOADING_SECONDS } from './connection.ts';
 import type { ServerConnection } from './connection.ts';
-import { finishOf, logprob, tokenId, versionSpans } from './answers.ts';
+import { checksumOf, finishOf, logprob, tokenId, versionSpans } from './answers.ts';
 import { whilePaused } from './paused.ts';
 import type { ServerApi, ServerRequest, ServerSample } from './server-api.ts';
 
@@ -35,7 +35,10 @@ const generated = z.object({
     )
     .length(1),
 });
-const modelList = z.object({ data: z.array(z.object({ id: z.string() })).nonempty() });
+const modelList = z.object({
+  data: z.array(z.object({ id: z.string(), root: z.string().nullish() })).nonempty(),
+});
+const checked = z.object({ checksums: z.record(z.string(), z.string()) });
 
 /** Each field that changes what is sampled: a model folder has defaults of its own, which vLLM fills in for absent ones. */
 const samplingOf = ({ maxNewTokens, stopTokens, temperature, seed }: ServerRequest) => ({
@@ -131,6 +134,18 @@ export function vllm({ url, ask }: ServerConnection): ServerApi {
       answerOf(modelList, await ask('/v1/models', null, signal, 30), `${url}/v1/models`).data.map(
         ({ id }) => id,
       ),
+    says: async (model, signal) => {
+      const { data } = answerOf(modelList, await ask('/v1/models', null, signal, 30), `${url}/v1/models`);
+      const root = data.find(({ id }) => id === model)?.root;
+      const sums = await checksumOf(
+        () => ask('/weight_checker', { action: 'checksum' }, signal, LOADING_SECONDS),
+        (answer) => {
+          const { checksums } = answerOf(checked, answer, `${url}/weight_checker`);
+          return JSON.stringify(Object.entries(checksums).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+        },
+      );
+      return { ...(root && { root }), ...(sums !== null && { checksum: sums }) };
+    },
     sample: (request, signal) =>
       spans === undefined
         ? findSpans(request, signal)

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -7,10 +8,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { afterAll, expect, test, vi } from 'vitest';
+import { afterAll, describe, expect, test, vi } from 'vitest';
+import type { OwnAgentLoop } from '../../../core/extensions/agent-loop.ts';
+import { randomKey } from '../../../core/random.ts';
+import type { SamplingSpec } from '../../../core/schema/sampling.ts';
+import secondThought from '../../../examples/own-agent-loop.ts';
 import { askAgent } from '../../../gateway/ask-agent.ts';
 import { runAgent } from '../../../gateway/run-agent.ts';
+import { runLoop } from '../../../gateway/run-loop.ts';
 import type { AgentRun } from '../../../gateway/agent-run.ts';
+import type { AgentEpisodeOptions } from '../../../gateway/agent-episode.ts';
 import type { AgentCommand } from '../../../gateway/run-agent.ts';
 import { serveGateway } from '../../../gateway/server.ts';
 import { sha256Hex } from '../../../store/digest.ts';
@@ -168,4 +175,77 @@ test('a server that is an agent is posted its task, and one that is not there ca
   agent.closeAllConnections();
   await new Promise((resolve) => agent.close(resolve));
   expect(await asked('it')).toMatchObject({ status: { kind: 'failed' }, killed: true });
+});
+
+describe('a loop of the project', () => {
+  const runLoopOf = async (
+    id: string,
+    given: Partial<OwnAgentLoop>,
+    { timeoutSeconds = 60, ...more }: { timeoutSeconds?: number; sampling?: SamplingSpec } = {},
+  ) => {
+    let sampled = 0;
+    const counting: AgentEpisodeOptions['policy'] = {
+      release: (session) => policy.release(session),
+      close: () => policy.close(),
+      sample: (...args: Parameters<typeof policy.sample>) => {
+        sampled++;
+        return policy.sample(...args);
+      },
+    };
+    const options = episodeOptions(counting, store, randomUUID(), {
+      folder: `loops/${id}`,
+      key: randomKey('loops', id),
+      startsOver: true,
+      ...more,
+    });
+    const loop = { ...secondThought, ...given } as OwnAgentLoop;
+    const { signal } = new AbortController();
+    const asked = { loop, options: {}, task: 'What is 3 + 4?', timeoutSeconds, signal };
+    return { run: await runLoop(gateway, await gateway.open(options), asked), sampled: () => sampled };
+  };
+
+  test('makes an episode out of turns, and one that starts over gets the same turns without sampling them', async () => {
+    const first = await runLoopOf('twice', {});
+    expect(first.run.status.kind).toBe('answered');
+    expect(first.sampled()).toBe(2);
+    const again = await runLoopOf('twice', {});
+    expect(again.sampled()).toBe(0);
+    expect(digestOf(again.run)).toBe(digestOf(first.run));
+  });
+
+  test.each<[string, Partial<OwnAgentLoop>, RegExp]>([
+    [
+      'that throws',
+      {
+        episode: async ({ turn }) => {
+          await turn([{ role: 'user', content: 'a' }]);
+          throw new Error('oh');
+        },
+      },
+      /"second-thought" threw: oh/,
+    ],
+    [
+      'that gives a number',
+      { episode: async () => 7 as never },
+      /gave number, and an answer is a text or null/,
+    ],
+    ['that never ends', { episode: () => new Promise<null>(() => undefined) }, /had not ended after 0.05 s/],
+    ['that asks for nothing', { episode: async () => '7' }, /it has asked the policy for nothing/],
+    [
+      'whose messages are none',
+      { episode: async ({ turn }) => (await turn([{ role: 'poet' } as never])).content },
+      /threw: .*role/,
+    ],
+  ])('%s has a failed episode, which says why', async (what, given, why) => {
+    const { run } = await runLoopOf(what.replaceAll(' ', '-'), given, {
+      timeoutSeconds: what.includes('never') ? 0.05 : 60,
+    });
+    expect(run).toMatchObject({ status: { kind: 'failed', reason: expect.stringMatching(why) as string } });
+  });
+
+  test('that is over a limit of the spec is cut by it', async () => {
+    const sampling = { ...episodeOptions(policy, store, 'limits').sampling, maxTurns: 1 };
+    const { run } = await runLoopOf('limited', {}, { sampling });
+    expect(run.status).toEqual({ kind: 'truncated', limit: 'turns' });
+  });
 });

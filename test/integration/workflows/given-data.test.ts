@@ -8,7 +8,9 @@ import { runClaims } from '../../../store/run/run-claim.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
 import type { StoredStep } from '../../../store/training/step-facts.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
+import { ids } from '../../../core/names.ts';
 import { gradusCommand } from '../../support/gradus-command.ts';
+import { killInActivity } from '../../support/kill-workers.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 
@@ -84,6 +86,33 @@ test('prefers what a person prefers, held to the model that it begins with', asy
   expect(learner!.loss).toBeLessThan(Math.log(2));
   expect(learner!.preference!.margin).toBeGreaterThan(0);
 }, 120_000);
+
+test('a learner that is killed while it learns ipo after dpo and before kto ends with the same weights', async () => {
+  const solved = (await readFile(file, 'utf8')).trim().split('\n');
+  const prompts = solved.map((line) => (JSON.parse(line) as { messages: object[] }).messages.slice(0, 1));
+  const [pairs, labels] = ['kill-pairs.jsonl', 'kill-labels.jsonl'].map((name) => path.join(folder, name));
+  const written = (lines: object[]) => lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+  await writeFile(pairs!, written(prompts.map((prompt) => ({ prompt, chosen: 'seven', rejected: 'none' }))));
+  const labelled = prompts.map((prompt, i) => ({
+    prompt,
+    completion: i % 2 === 0 ? 'seven' : 'none',
+    label: i % 2 === 0,
+  }));
+  await writeFile(labels!, written(labelled));
+  const whole = spec(pairs!) as { stages: object[] };
+  const stage = { ...whole.stages[0], minibatch: 8, updatesPerRound: 12 };
+  const stages = [
+    { ...stage, name: 'dpo', algorithm: { kind: 'dpo' } },
+    { ...stage, name: 'ipo', algorithm: { kind: 'dpo', variant: 'ipo' } },
+    { ...stage, name: 'kto', data: labels, algorithm: { kind: 'kto' } },
+  ];
+  const { runs } = installation;
+  const alone = await (await runs.start('alone', { ...whole, stages })).result();
+  const handle = await runs.start('killed', { ...whole, stages });
+  await killInActivity(installation, () => ids.stage('killed', 'ipo'), 'trainStep', 'learner');
+  const killed = await handle.result();
+  expect(killed.checkpoint.weights).toBe(alone.checkpoint.weights);
+}, 180_000);
 
 test.each([
   ['a broken line', async () => `${await readFile(file, 'utf8')}{"messages": [\n`, 'is not JSON in the line'],

@@ -18,6 +18,8 @@ export interface PolicyServerOptions {
   scaleOut?: boolean;
   /** Tokens of a block of the prefix cache; default 16. */
   blockSize?: number;
+  /** Default: a free one. */
+  port?: number;
   /** On from the beginning. */
   faults?: readonly Fault[];
 }
@@ -36,7 +38,7 @@ export class PolicyServer {
 
   static async start(options: PolicyServerOptions): Promise<PolicyServer> {
     const server = new PolicyServer(options);
-    await server.up('0');
+    await server.up(String(options.port ?? 0));
     return server;
   }
 

@@ -26,6 +26,11 @@ test('a spec names an agent, and one without is what it was', () => {
 test.each([
   ['neither command nor url', { ...tiny, agent: {} }, /^agent: give either/],
   ['both', { ...tiny, agent: { ...agent, url: 'http://127.0.0.1:4000' } }, /^agent: give either/],
+  [
+    'a loop that nobody brings',
+    { ...tiny, agent: { own: { name: 'third-thought' } } },
+    /^agent.own.name: no agent loop called "third-thought" is known here/,
+  ],
   ['an empty command', { ...tiny, agent: { command: [] } }, /^agent.command/],
   [
     "a server's variables",

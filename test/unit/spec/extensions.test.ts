@@ -4,18 +4,25 @@ import { computeAdvantages } from '../../../core/algorithms/index.ts';
 import { register } from '../../../core/extensions/registry.ts';
 import type { RewardRule } from '../../../core/schema/reward-rules.ts';
 import { ruleVerdicts } from '../../../core/reward/rules.ts';
-import { defineMethod, defineRewardRule, perSample, planOf, z } from '../../../extend.ts';
+import { defineDialect, defineMethod, defineRewardRule, perSample, planOf, z } from '../../../extend.ts';
 import type { Sample, TaskGroup } from '../../../extend.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 import { loadExtensions } from '../../../workers/load-extensions.ts';
 import { sample } from '../core/reward/samples.ts';
 import { ROOT } from '../../support/markdown.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
+import type { Json } from '../../../core/json/json.ts';
+import { openDialect } from '../../../engine/dialect/open-dialect.ts';
+import { renderingsOf, tokenizerOf } from '../engine/dialect/fixtures.ts';
 import { environments, problemsOf } from './problems-of.ts';
 
 const example = (name: string): string => path.join(ROOT, 'examples', name);
 beforeAll(() =>
-  loadExtensions(['own-method.ts', 'own-rule.ts', 'own-method-with-loss.ts'].map((name) => example(name))),
+  loadExtensions(
+    ['own-method.ts', 'own-rule.ts', 'own-method-with-loss.ts', 'own-dialect.ts'].map((name) =>
+      example(name),
+    ),
+  ),
 );
 
 const [warmStart, rl] = tinySpec().stages;
@@ -111,6 +118,120 @@ describe('a method of a project', () => {
     expect(call).toThrow(expect.objectContaining({ boundary: 'learner', type: 'method', retryable: false }));
     expect(call).toThrow(why);
     expect(call).toThrow(`the method "${name}" of the project`);
+  });
+});
+
+test.each([
+  ['nothing', () => undefined, 'it'],
+  [
+    'no-objective',
+    () => planOf(four, undefined as never, { reference: false, movesAll: false }),
+    'objective',
+  ],
+  ['no-loss', () => planOf(four, { kind: 'sipo' } as never), 'objective.kind'],
+  ['no-number', () => planOf(four, { kind: 'gspo', clipRatioLow: NaN } as never), 'objective'],
+  ['no-minibatch', () => planOf({ ...four, minibatch: 0 }, { kind: 'supervised' }), 'minibatch'],
+  ['half-epochs', () => planOf({ ...four, numIterations: 0.5 }, { kind: 'supervised' }), 'epochs'],
+  ['no-score', () => planOf(four, { kind: 'supervised' }, { scores: ['vlaues'] as never }), 'scores.0'],
+  ['more', () => ({ ...planOf(four, { kind: 'supervised' }), refils: 2 }), 'it'],
+])('a method whose plan() gives %s is refused before anything is spent', (what, plan, where) => {
+  const name = `plans-${what}`;
+  const facts = { perGroup: true, offPolicy: false, readsTurns: false, advantages: () => [] };
+  register(defineMethod({ name, options: z.strictObject({}), ...facts, plan: plan as never }));
+  expect(() => parseSpec(withMethod({ kind: 'own', name }), 'run', environments)).toThrow(
+    expect.objectContaining({
+      boundary: 'learner',
+      type: 'method',
+      message: expect.stringMatching(
+        `the method "${name}" of the project cannot be used: (its plan\\(\\) threw|"${where}" of its plan)`,
+      ) as string,
+    }),
+  );
+});
+const four = { minibatch: 4, numIterations: 1 };
+
+describe('a dialect of a project', () => {
+  const qwen = tokenizerOf('qwen');
+  const calculator = renderingsOf('qwen').tools['calculator']!.function;
+  const open = (name: string, options: { [key: string]: Json } = {}) =>
+    openDialect(qwen, { gradus_dialect: { name: 'own', own: { name, options } } }, [calculator]);
+
+  test('writes prompts and results, in which no text of others is a tag or a special token', () => {
+    const dialect = open('plain-calls');
+    const prompt = dialect.promptTokens([{ role: 'user', content: '3+4 <|im_end|>' }]);
+    expect(qwen.decode(prompt)).toContain(`${calculator.description}\nUSER 3+4 <|im_end|>\nPOLICY `);
+    expect(prompt).not.toContain(qwen.idOf('<|im_end|>'));
+    expect(qwen.decode(dialect.observationTokens({ text: '7' }, ''))).toBe('\nRESULT 7\nPOLICY ');
+    const tokens = dialect.turnTokens({ call: { name: 'calculator', arguments: { expression: '3+4' } } });
+    expect(qwen.decode(tokens)).toBe('call calculator {"expression":"3+4"}<|im_end|>');
+    expect(tokens.at(-1)).toBe(dialect.stopTokens[0]);
+  });
+
+  test('is named by the spec with its options, and refused where it is not known', () => {
+    const withDialect = (dialect: object) => ({ ...tinySpec(), model: { from: 'other', dialect } });
+    const own = { name: 'plain-calls', options: { turnEnd: '</s>' } };
+    expect(problemsOf(withDialect({ name: 'own', own }))).toEqual([]);
+    expect(problemsOf(withDialect({ name: 'own' }))).toEqual([
+      expect.stringMatching(/^model\.dialect\.own: is missing/),
+    ]);
+    expect(problemsOf(withDialect({ name: 'hermes', own }))).toEqual([
+      expect.stringMatching(/^model\.dialect\.own: is for the name "own"/),
+    ]);
+    expect(problemsOf(withDialect({ name: 'own', own: { name: 'plain-call' } }))).toEqual([
+      expect.stringMatching(
+        /^model\.dialect\.own\.name: no dialect called "plain-call" is known here; did you mean/,
+      ),
+    ]);
+    expect(problemsOf(withDialect({ name: 'own', own: { ...own, options: { turnend: '' } } }))).toEqual([
+      expect.stringMatching(/^model\.dialect\.own\.options: Unrecognized key: "turnend"/),
+    ]);
+    expect(() => open('nobody')).toThrow('no dialect called "nobody" is known here');
+    expect(() => open('plain-calls', { turnEnd: '<|nothing|>' })).toThrow(
+      'turnEnds() names <|nothing|>, which the tokenizer has not',
+    );
+  });
+
+  const usual = {
+    options: z.strictObject({}),
+    turnEnds: () => ['<|im_end|>'],
+    prompt: () => ['?'],
+    between: () => ['!'],
+    parse: () => ({ kind: 'answer', answer: 'a' }) as const,
+    write: () => ['a'],
+  };
+  test.each([
+    ['no pieces', { prompt: () => 'text' }, 'its prompt() gave something else'],
+    ['no text', { between: () => [{ text: 3 }] }, 'its between() gave 0'],
+    ['no action', { parse: () => ({ kind: 'call', name: 'x' }) }, 'its parse() gave call'],
+    ['an end that is none', { turnEnds: () => [] }, 'nothing ends its turns'],
+    [
+      'an error',
+      {
+        parse: () => {
+          throw new Error('oh');
+        },
+      },
+      'its parse() threw: oh',
+    ],
+  ])('that gives %s is named', (what, wrong, why) => {
+    const name = `gives ${what}`;
+    register(defineDialect({ name, ...usual, ...(wrong as object) }));
+    const call = () => {
+      const dialect = open(name);
+      dialect.promptTokens([]);
+      dialect.observationTokens({ text: '' }, '');
+      dialect.parse('a');
+    };
+    expect(call).toThrow(expect.objectContaining({ boundary: 'policy', type: 'dialect', retryable: false }));
+    expect(call).toThrow(`the dialect "${name}" of the project cannot be used: ${why}`);
+  });
+
+  test('that cannot write a turn, or writes what reads as something else, is no demonstration', () => {
+    register(defineDialect({ name: 'mute', ...usual, write: () => null }));
+    register(defineDialect({ name: 'other', ...usual }));
+    expect(open('mute').canWrite({ answer: 'a' })).toBe(false);
+    expect(() => open('mute').turnTokens({ answer: 'a' })).toThrow('The dialect mute cannot write');
+    expect(() => open('other').turnTokens({ answer: 'b' })).toThrow('would read as');
   });
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { SpecEnvironment } from '../../../core/schema/check.ts';
 import { parseEvaluate, readEvaluate } from '../../../spec/parse-evaluate.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 import type { CurriculumSpec } from '../../../core/schema/curriculum-spec.ts';
@@ -40,6 +41,62 @@ describe('what is not written', () => {
     const reward = { components: [{ verifier: 'exact-match', role: 'outcome' }] };
     expect(parse({ reward }, null).reward.components).toHaveLength(1);
   });
+});
+
+describe('who makes the episodes', () => {
+  const agent = { command: ['node', 'agent.mjs'] };
+  const withAgent = parseSpec({ ...briefSpec(), agent }, 'base', environments) as unknown as CurriculumSpec;
+
+  test('is the agent of the run, unless another one or none is named', () => {
+    expect(parse({}, withAgent).agent).toMatchObject(agent);
+    expect(parse({ agent: { url: 'http://127.0.0.1:4567' } }, withAgent).agent).toMatchObject({
+      url: 'http://127.0.0.1:4567',
+    });
+    expect(parse({ agent: null }, withAgent)).not.toHaveProperty('agent');
+    expect(parse({})).not.toHaveProperty('agent');
+    expect(parse({ agent }).agent).toMatchObject(agent);
+  });
+
+  test('cannot be an agent where a session is judged, and where that was the run’s the message says how to go on', () => {
+    const house = { ...environments.get('calculator')!, name: 'house', resume: 'fold' as const };
+    const among = new Map<string, SpecEnvironment>([...environments, ['house', house]]);
+    const written = { checkpoint: 'base', tasks: [{ environment: 'house', levels: [1] }] };
+    expect(() => parseEvaluate(written, 'named', withAgent, among)).toThrow(
+      /tasks\[0\]\.environment: "house" judges what happened in a session.*"agent": null/,
+    );
+    expect(() => parseEvaluate({ ...written, agent }, 'named', base, among)).toThrow(
+      /name an environment that judges answers$/m,
+    );
+  });
+});
+
+describe('servers that sample', () => {
+  const policy = { kind: 'http', server: 'vllm', urls: ['http://127.0.0.1:8000'] };
+
+  test('are as in a spec, and compare no log-probs', () => {
+    const given = parse({ policy: { ...policy, folder: '/shared' } }).policy!;
+    expect(given).toMatchObject({ ...policy, folder: '/shared', requestTokens: 512, maxLogprobGap: 0 });
+    expect(parse({})).not.toHaveProperty('policy');
+  });
+
+  test('take the likeliest tokens, and no other cut of the distribution', () => {
+    expect(parse({ policy, sampling: { topK: 1 } }).sampling.topK).toBe(1);
+    expect(() => parse({ policy, sampling: { topK: 2 } })).toThrow(/sampling\.topK: needs the decoder/);
+    expect(() => parse({ policy, sampling: { topK: 1, topP: 0.9 } })).toThrow(/sampling\.topP: needs/);
+    expect(() => parse({ policy: { kind: 'recorded', run: 'x' } })).toThrow(/policy\.kind/);
+    expect(() => parse({ policy: { ...policy, maxLogprobGap: 1 } })).toThrow(/maxLogprobGap/);
+  });
+});
+
+test('a verifier of a higher tier is refused, with what judges here and what it can judge', () => {
+  const written = {
+    checkpoint: 'base',
+    tasks: [{ environment: 'molecules', levels: [1] }],
+    reward: { components: [{ verifier: 'dft', role: 'outcome' }] },
+  };
+  expect(() => parseEvaluate(written, 'named', null, environments)).toThrow(
+    /components\[0\]\.verifier: "dft" is of the tier high-fidelity.*name one of molecule, format;.*evaluateBy is "dft"/,
+  );
 });
 
 test('greedy sampling, which nothing could be trained on, can be measured', () => {

@@ -65,3 +65,18 @@ test.each([
 ])('%j is refused', (policy, message) => {
   expect(problemsOf({ ...tiny, policy }).join()).toMatch(message);
 });
+
+test('servers take rollouts ahead of the learner as adapters alone, and by one step', () => {
+  const stages = (lag: number) => {
+    const collect = { kind: 'pipelined', lag };
+    return [warmStart, { ...rl, collect, algorithm: { kind: 'grpo', importanceCap: 2 } }];
+  };
+  const adapters = { ...tiny.model, lora: { rank: 4 } };
+  expect(problemsOf({ ...tiny, policy: http, stages: stages(1) }).join()).toMatch(
+    /lag: servers hold the weights of one step at a time/,
+  );
+  expect(problemsOf({ ...tiny, policy: http, model: adapters, stages: stages(2) }).join()).toMatch(
+    /lag: servers hold the adapters of two steps/,
+  );
+  expect(problemsOf({ ...tiny, policy: http, model: adapters, stages: stages(1) })).toEqual([]);
+});

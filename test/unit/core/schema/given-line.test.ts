@@ -129,7 +129,48 @@ test.each([
     'the same in chosen and rejected',
   ],
   ['no messages', '{"messages": []}', 'messages'],
+  [
+    'a key that is there twice',
+    '{"prompt": "a", "completion": "good", "completion": "evil"}',
+    'has the key "completion" twice in one object',
+  ],
+  [
+    'a key that is there twice, once as an escape',
+    '{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "c\\u006fntent": "b", "content": "c"}]}',
+    'has the key "content" twice',
+  ],
+  [
+    'an argument that is there twice',
+    JSON.stringify({
+      messages: [user, { ...call, tool_calls: [{ function: { name: 'f', arguments: '{"a":1,"a":2}' } }] }],
+    }),
+    'has the key "a" twice',
+  ],
+  ['half a character in a prompt', '{"prompt": "a\\ud83e", "completion": "b"}', 'has half a character'],
+  [
+    'a weight between',
+    JSON.stringify({ messages: [user, { ...answer, weight: 0.5 }] }),
+    'messages.1.weight: must be 0 or 1',
+  ],
+  [
+    'a number as content',
+    JSON.stringify({ messages: [{ role: 'user', content: 3 }, answer] }),
+    'messages.0.content: must be text',
+  ],
 ])('%s is refused, and says why', (_, line, why) => {
   expect(() => readGivenLine(line)).toThrow(LineProblem);
   expect(() => readGivenLine(line)).toThrow(why);
+});
+
+test('what only looks like a key that is there twice, or like half a character, is taken', () => {
+  const text = '{"a": 1, "a": 2}, \\ud83e and "';
+  const twice = { role: 'assistant', content: text };
+  expect(
+    read({ messages: [user, twice], extra: [{ a: 1 }, { a: { a: 2 } }], a: ['b', 'b', 'a'] }),
+  ).toMatchObject({
+    messages: [{}, { content: text }],
+  });
+  expect(readGivenLine('{"prompt": "\\ud83e\\udd80", "completion": "b"}')).toMatchObject({
+    messages: [{ content: '🦀' }, {}],
+  });
 });

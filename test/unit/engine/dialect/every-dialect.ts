@@ -1,4 +1,6 @@
 import type { Json } from '../../../../core/json/json.ts';
+import { register } from '../../../../core/extensions/registry.ts';
+import plainCalls from '../../../../examples/own-dialect.ts';
 import type { Dialect } from '../../../../engine/dialect/contract.ts';
 import { gradusDialect } from '../../../../engine/dialect/gradus/dialect.ts';
 import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
@@ -6,6 +8,7 @@ import type { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
 import { tokenizer as own } from '../../activities/test-environment.ts';
 import { configOf, renderingsOf, tokenizerOf } from './fixtures.ts';
 
+register(plainCalls);
 const qwen = tokenizerOf('qwen');
 const calculator = renderingsOf('qwen').tools['calculator']!.function;
 const open = (tokenizer: Tokenizer, config: { [key: string]: Json }): [Dialect, Tokenizer] => [
@@ -22,4 +25,5 @@ export const DIALECTS: Record<string, [Dialect, Tokenizer]> = {
   llama3: open(tokenizerOf('llama'), configOf('llama', 'llama3.1-like')),
   'search-r1': tags('search-r1'),
   retool: tags('retool'),
+  own: open(qwen, { gradus_dialect: { name: 'own', own: { name: plainCalls.name, options: {} } } }),
 };

@@ -1,0 +1,93 @@
+import { readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { GradusError, messageOf } from '../core/errors.ts';
+import { withWritableStore } from './connection.ts';
+import type { ConnectionOptions } from './connection.ts';
+import { note } from './printable.ts';
+
+// What the arguments of `gradus evaluate` name: who is measured, where it samples, and who makes the episodes.
+
+/** Flags that say so. */
+export interface EvaluatedOptions extends ConnectionOptions {
+  as?: string;
+  agent?: string | false;
+  tokenizer?: string;
+  at?: string;
+  server: string;
+  servedModel?: string;
+  folder?: string;
+  serverFolder?: string;
+  apiKeyVariable?: string;
+}
+
+export const isFolder = (model: string): boolean =>
+  statSync(model, { throwIfNoEntry: false })?.isDirectory() === true || /^[./~]/.test(model);
+
+/** Addresses of servers, with commas between them. */
+export const isAddress = (model: string): boolean => /^https?:\/\//.test(model);
+
+/** Servers that hold the model, or that are given it. */
+export function policyOf(options: EvaluatedOptions, model: string): Record<string, unknown> | undefined {
+  const { server, servedModel, folder, serverFolder, apiKeyVariable, at } = options;
+  const urls = isAddress(model) ? model : at;
+  if (urls === undefined) return undefined;
+  const through = isAddress(model) ? {} : { folder: folder && path.resolve(folder), serverFolder };
+  return written({
+    kind: 'http',
+    server,
+    urls: urls.split(','),
+    model: servedModel,
+    ...through,
+    apiKeyVariable,
+  });
+}
+
+/** The checkpoint that a model stands for; a folder is brought into the store. */
+export function checkpointOf(options: EvaluatedOptions, model: string): Promise<string> | string {
+  if (isAddress(model)) return tokenizerOf(options);
+  return isFolder(model) ? imported(options, model) : model;
+}
+
+/** The small files of the model that servers hold, as a run of their own. */
+async function tokenizerOf({ tokenizer, as, ...options }: EvaluatedOptions): Promise<string> {
+  if (tokenizer === undefined)
+    throw new GradusError(
+      'spec',
+      'no-tokenizer',
+      'servers are asked by tokens: give the folder of the model that they hold by --tokenizer FOLDER; its config.json, tokenizer.json and chat template are read, and no weights',
+    );
+  const { importTokenizer } = await import('../store/training/import-tokenizer.ts');
+  const name = as ?? `${nameOf(tokenizer)}-tokenizer`;
+  const { run, ref } = await withWritableStore(options, (store) => importTokenizer(store, tokenizer, name));
+  note(`the tokenizer of ${tokenizer} is the run ${run}`);
+  return ref.manifest.key;
+}
+
+const nameOf = (folder: string): string =>
+  path.basename(path.resolve(folder)).replaceAll(/[^A-Za-z0-9_-]+/g, '-');
+
+/** The folder's model as checkpoint 0 of a run; the same model under the same name is the same. */
+async function imported(options: EvaluatedOptions, folder: string): Promise<string> {
+  const { importModel } = await import('../store/training/import-model.ts');
+  const name = options.as ?? nameOf(folder);
+  const { ref } = await withWritableStore(options, (store) => importModel(store, folder, name));
+  note(`${folder} is the run ${name}`);
+  return ref.manifest.key;
+}
+
+/** null: none. */
+export function agentOf(given: string | false): unknown {
+  if (given === false) return null;
+  if (isAddress(given)) return { url: given };
+  try {
+    const json: unknown = JSON.parse(readFileSync(given, 'utf8'));
+    return typeof json === 'object' && json !== null && 'agent' in json ? json.agent : json;
+  } catch (cause) {
+    const why = `--agent ${given} cannot be read (${messageOf(cause)}): give a JSON file with "agent" as in a spec, or the URL of a server that is an agent`;
+    throw new GradusError('spec', 'no-agent', why, { cause });
+  }
+}
+
+/** Fields that nobody wrote are left out. */
+export const written = (fields: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));

@@ -1,0 +1,88 @@
+import { request } from 'undici';
+import { z } from 'zod';
+import { messageOf } from '../core/errors.ts';
+import type { LoopMessage, LoopTool, OwnAgentLoop } from '../core/extensions/agent-loop.ts';
+import type { AgentEpisode } from './agent-episode.ts';
+import { runOf } from './agent-run.ts';
+import type { AgentRun } from './agent-run.ts';
+import { MOST_ANSWER_BYTES } from './answer-file.ts';
+import type { Gateway } from './server.ts';
+
+export interface LoopRun {
+  loop: OwnAgentLoop;
+  options: unknown;
+  task: string;
+  /** A loop that has not ended by then has failed. It is left behind: nothing can end what runs in this process. */
+  timeoutSeconds: number;
+  signal: AbortSignal;
+}
+
+const completion = z.object({
+  choices: z.array(z.object({ message: z.looseObject({ role: z.literal('assistant') }) })).length(1),
+});
+const refused = z.object({ error: z.object({ message: z.string() }) });
+
+/**
+ * Has a loop of the project make an episode. Its turns come through the gateway, as those of any other agent, so that they
+ * are stored, found again and put together in the same way. Otherwise as `runAgent`.
+ */
+export async function runLoop(
+  gateway: Gateway,
+  episode: AgentEpisode,
+  { loop, options, task, timeoutSeconds, signal }: LoopRun,
+): Promise<AgentRun> {
+  signal.throwIfAborted();
+  const late = AbortSignal.timeout(timeoutSeconds * 1000);
+  const over = AbortSignal.any([signal, late]);
+  const variables = gateway.variablesFor(episode);
+  const turn = async (messages: readonly LoopMessage[], tools: readonly LoopTool[] = []) => {
+    const described = tools.map((described) => ({ type: 'function', function: described }));
+    const { statusCode, body } = await request(`${variables['OPENAI_BASE_URL']}/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        model: variables['OPENAI_MODEL'],
+        messages,
+        ...(tools.length > 0 && { tools: described }),
+      }),
+      signal: over,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    });
+    const answer: unknown = await body.json();
+    if (statusCode === 200) return completion.parse(answer).choices[0]!.message as unknown as LoopMessage;
+    const why = refused.safeParse(answer).data?.error.message;
+    throw new Error(why ?? `the gateway answered ${statusCode}`);
+  };
+  let problem: string | null = null;
+  let answer: string | null = null;
+  try {
+    const gave: unknown = await Promise.race([
+      loop.episode({ task, options: loop.options.parse(options), turn, signal: over }),
+      aborted(over),
+    ]);
+    if (gave === null || (typeof gave === 'string' && Buffer.byteLength(gave) <= MOST_ANSWER_BYTES))
+      answer = gave;
+    else
+      problem =
+        typeof gave === 'string'
+          ? `"${loop.name}" gave more than ${MOST_ANSWER_BYTES} bytes`
+          : `"${loop.name}" gave ${typeof gave}, and an answer is a text or null`;
+  } catch (error) {
+    signal.throwIfAborted();
+    problem = late.aborted
+      ? `"${loop.name}" had not ended after ${timeoutSeconds} s`
+      : `"${loop.name}" threw: ${messageOf(error)}`;
+  } finally {
+    await episode.close();
+  }
+  signal.throwIfAborted();
+  return runOf(episode, problem, answer);
+}
+
+const aborted = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    const stop = (): void => reject(signal.reason as Error);
+    if (signal.aborted) stop();
+    else signal.addEventListener('abort', stop, { once: true });
+  });

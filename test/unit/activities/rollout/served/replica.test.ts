@@ -1,0 +1,13 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { Replica } from '../../../../../activities/rollout/served/replica.ts';
+
+test('all that fails when a server dies is one failure: it is left alone as if one request had failed', () => {
+  const replica = new Replica({ server: 'vllm', requestSeconds: 1 }, 'http://127.0.0.1:1');
+  onTestFinished(() => replica.close());
+  for (let i = 0; i < 64; i++) replica.rest();
+  expect(replica.restsFor()).toBeGreaterThan(0);
+  expect(replica.restsFor()).toBeLessThanOrEqual(500);
+  // What it asks for itself counts.
+  replica.rest(20);
+  expect(replica.restsFor()).toBeGreaterThan(15_000);
+});
