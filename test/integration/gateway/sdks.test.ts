@@ -6,6 +6,7 @@ import OpenAI from 'openai';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { Policy } from '../../../engine/policy.ts';
 import { serveGateway } from '../../../gateway/server.ts';
+import { turns } from '../../../gateway/stored-turn.ts';
 import { rowOf } from '../../../gateway/turn-tree.ts';
 import { episodeOptions, qwen, randomPolicy, speaksQwen } from '../../support/gateway.ts';
 import { ScriptedPolicy } from '../../support/scripted-policy.ts';
@@ -146,6 +147,15 @@ test('calls and results in Responses and in Messages', async () => {
   ] as OpenAI.Responses.ResponseInput;
   expect((await one.openai().responses.create({ model, input, tools })).output_text).toBe('Four.');
   expect(one.episode.rows()).toHaveLength(1);
+  const named = first.output.map(({ id }) => ({ type: 'item_reference' as const, id: id! }));
+  const byName = [user('x'), ...named, input.at(-1)!];
+  await one.openai().responses.create({ model, input: byName, tools });
+  expect(one.episode.tree.pathOf(last(one.episode)).map(({ id }) => `resp_${id}`)[0]).toBe(first.id);
+  const stranger = [user('x'), { type: 'item_reference' as const, id: `fc_${'0'.repeat(32)}0` }];
+  await expect(one.openai().responses.create({ model, input: stranger, tools })).rejects.toMatchObject({
+    status: 404,
+    code: 'item_not_found',
+  });
 
   const two = await begin(speaksQwen, says(...texts));
   const asked = {
@@ -238,6 +248,48 @@ test('who was cut off while a turn was sampled gets that turn, without saying th
     vi.waitFor(() => expect(episode.untold).toBe(0), { timeout: 20_000 }).then(goOn),
   ]);
   expect(episode.tree.size).toBe(1);
+});
+
+test('a turn whose client went before it was told, and that nobody asked for again, is not trained', async () => {
+  for (const headers of [{}, { 'Idempotency-Key': 'once' }]) {
+    const { by, begun, goOn } = waiting();
+    const { episode, openai } = await begin({}, by);
+    const off = new AbortController();
+    const asked = { model, messages: [user('went')] };
+    const first = openai({ maxRetries: 0 }).chat.completions.create(asked, { signal: off.signal, headers });
+    await begun;
+    off.abort();
+    await expect(first).rejects.toThrow('aborted');
+    await vi.waitFor(() => expect(episode.untold).toBe(1), { timeout: 20_000 });
+    goOn();
+    await vi.waitFor(() => expect(episode.tree.size).toBe(1), { timeout: 20_000 });
+    expect(episode.rows()).toEqual([]);
+    await openai().chat.completions.create(asked, { headers });
+    expect([episode.tree.size, episode.rows().length]).toEqual([1, 1]);
+  }
+});
+
+test('a turn that a server has sampled says which one, and with which weights', async () => {
+  const served = { server: 'http://127.0.0.1:1', weights: 'a'.repeat(64) };
+  const by = says('Yes.');
+  const sample = by.sample.bind(by);
+  by.sample = async (...asked) => ({ ...(await sample(...asked)), served });
+  const { id, episode, openai } = await begin(speaksQwen, by);
+  await openai().chat.completions.create({ model, messages: [user('a')] });
+  const key = `agents/${id}/turns/${last(episode).id}.json`;
+  expect((await store.find(key, turns))!.served).toEqual(served);
+});
+
+test('a reward that cannot be stored ends the attempt, and not the agent', async () => {
+  const failures: unknown[] = [];
+  const away = new Error('the store is away');
+  const broken = Object.create(store, {
+    putIfAbsent: { value: () => Promise.reject(away) },
+  }) as typeof store;
+  const { id } = await begin({ store: broken, onFailure: (error) => failures.push(error) });
+  const put = { method: 'POST', body: JSON.stringify({ reward: 1 }) };
+  const { status } = await fetch(`${gateway.url}/episodes/${id}/reward`, put);
+  expect([status, failures]).toEqual([expect.toSatisfy((one: number) => one >= 500), [away]]);
 });
 
 test('a stream is kept alive while its turn is sampled', async () => {
