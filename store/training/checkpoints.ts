@@ -1,6 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
+import type { TrainRequest } from '../../core/requests.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
 import type { CriticState, TrainState } from '../../engine/learner/contract.ts';
 import { criticShapes } from '../../engine/learner/critic.ts';
@@ -29,6 +30,7 @@ import { manifests, policyVersion } from './manifest.ts';
 import type { CheckpointManifest } from './manifest.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
 import { tensorsInOrder, weightsOf } from './tensors.ts';
+import { encodeTrainRequest, TRAIN_REQUEST } from './train-request.ts';
 
 /**
  * The small files of a model that training does not change, by name and to the byte: `config.json`, `tokenizer.json`,
@@ -38,6 +40,11 @@ export type ModelFiles = ReadonlyMap<string, Uint8Array>;
 
 /** There where a critic was trained. It is no part of the policy: neither adopted by another run nor exported. */
 export const CRITIC = 'critic.safetensors';
+
+const OPTIMIZER = 'optimizer.safetensors';
+
+/** Files that only a learner reads: they are neither served nor exported. */
+export const ONLY_LEARNERS: ReadonlySet<string> = new Set([OPTIMIZER, CRITIC, TRAIN_REQUEST]);
 
 export interface PolicyContent {
   config: ModelConfig;
@@ -58,6 +65,8 @@ export interface CheckpointContent {
   base?: CheckpointRef | undefined;
   /** Its `config.json` is what `state.config` was read from. */
   files: ModelFiles;
+  /** The step that made it, kept in the place of the moments of policy and critic. Absent: the moments are kept. */
+  insteadOfMoments?: TrainRequest | undefined;
 }
 
 /**
@@ -138,11 +147,11 @@ export async function adoptCheckpoint(
   }
   const folder = checkpointFolder(run, 0, source.weights);
   const names = [...new Set([...Object.keys(manifest.files), ...replaced.keys()])].filter(
-    (name) => name !== CRITIC,
+    (name) => name === OPTIMIZER || !ONLY_LEARNERS.has(name),
   );
   const copy = async (name: string): Promise<[string, BlobRef]> => {
     const bytes =
-      name === 'optimizer.safetensors'
+      name === OPTIMIZER
         ? writeSafetensors(new Map(), { updates: '0' })
         : (replaced.get(name) ?? (await store.get(manifest.files[name]!, options)));
     const put = { ...options, contentType: contentTypeOf(name), conflict };
@@ -162,7 +171,10 @@ export async function adoptCheckpoint(
   return refOf(kept.ref, kept.value, source.weights);
 }
 
-/** Everything of a checkpoint, digests checked. The arrays are the caller's own. */
+/**
+ * Everything of a checkpoint, digests checked; without moments where it has a step in their place (`trainRequestOf`). The
+ * arrays are the caller's own.
+ */
 export async function loadCheckpoint(
   store: ObjectStore,
   ref: CheckpointRef,
@@ -256,7 +268,7 @@ async function readSmallFiles(
   options: CallOptions,
 ): Promise<ModelFiles> {
   const small = Object.entries(manifest.files).filter(
-    ([name]) => !name.endsWith('.safetensors') && name !== ADAPTER_CONFIG,
+    ([name]) => !name.endsWith('.safetensors') && name !== ADAPTER_CONFIG && name !== TRAIN_REQUEST,
   );
   const files = small.map(async ([name, file]): Promise<[string, Uint8Array]> => [
     name,
@@ -336,7 +348,13 @@ function refOf(
   return { manifest, weights, step: content.step };
 }
 
-function* contentsOf({ state, base, files }: CheckpointContent): InPieces<Map<string, Uint8Array>> {
+function* contentsOf({
+  state: whole,
+  base,
+  files,
+  insteadOfMoments,
+}: CheckpointContent): InPieces<Map<string, Uint8Array>> {
+  const state = insteadOfMoments ? withoutMoments(whole) : whole;
   const { config, weights, adapter, firstMoments, secondMoments } = state;
   const { trained } = parameterShapes({ config, lora: adapter?.lora });
   const moments = (prefix: string, values: Weights) =>
@@ -344,12 +362,13 @@ function* contentsOf({ state, base, files }: CheckpointContent): InPieces<Map<st
   const contents = new Map([
     ...files,
     [
-      'optimizer.safetensors',
+      OPTIMIZER,
       yield* safetensorsInPieces(new Map([...moments('m.', firstMoments), ...moments('v.', secondMoments)]), {
         updates: String(state.updates),
       }),
     ],
   ]);
+  if (insteadOfMoments) contents.set(TRAIN_REQUEST, encodeTrainRequest(insteadOfMoments));
   if (state.critic) contents.set(CRITIC, yield* criticBytes(config, state.critic));
   if (!adapter) {
     return contents.set('model.safetensors', yield* modelBytes(config, weights));
@@ -360,6 +379,11 @@ function* contentsOf({ state, base, files }: CheckpointContent): InPieces<Map<st
   return contents
     .set(ADAPTER_CONFIG, new TextEncoder().encode(`${JSON.stringify(peft, null, 2)}\n`))
     .set(ADAPTER_MODEL, writePeftModel(config, adapter));
+}
+
+function withoutMoments(state: TrainState): TrainState {
+  const none = { firstMoments: new Map(), secondMoments: new Map() };
+  return { ...state, ...none, ...(state.critic && { critic: { ...state.critic, ...none } }) };
 }
 
 const modelBytes = (config: ModelConfig, weights: Weights): InPieces<Uint8Array> =>

@@ -7,7 +7,7 @@ import type { Codec } from '../codec.ts';
 import { DIGEST_FORM, sha256Hex } from '../digest.ts';
 import { isFileName } from '../keys.ts';
 
-const blobRef = z.strictObject({
+export const blobRef = z.strictObject({
   key: z.string(),
   sha256: z.string().regex(DIGEST_FORM),
   bytes: z.int().min(0),

@@ -15,6 +15,8 @@ CREATED_BY = "gradus 0.1.0 torch"
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_MODEL = "adapter_model.safetensors"
 CRITIC = "critic.safetensors"
+TRAIN_REQUEST = "train_request.json"
+"""In a checkpoint without moments: the step that made it, by which they are made again."""
 
 Weights = dict[str, torch.Tensor]
 
@@ -30,6 +32,9 @@ class Trained:
 
     def afresh(self) -> "Trained":
         return Trained(self.weights)
+
+    def without_moments(self) -> "Trained":
+        return Trained(self.weights, updates=self.updates)
 
 
 @dataclass
@@ -75,10 +80,11 @@ def adapted_modules(weights: Weights, lora: dict) -> list[str]:
 
 
 def load(store: ObjectStore, ref: dict, moments: bool = True) -> Checkpoint:
-    """Everything of a checkpoint, digests checked; `moments`: with what only training needs."""
+    """Everything of a checkpoint, digests checked; `moments`: with what only training needs. Moments are empty where the
+    checkpoint has a step in their place (`made_by`)."""
     manifest = manifest_of(store, ref)
     names = manifest["files"]
-    small = [n for n in names if not n.endswith(".safetensors") and n != ADAPTER_CONFIG]
+    small = [n for n in names if not n.endswith(".safetensors") and n not in (ADAPTER_CONFIG, TRAIN_REQUEST)]
     files = {name: store.get(names[name]) for name in small}
     base = manifest.get("base")
     stored = floats(store.get(names[ADAPTER_MODEL if base else "model.safetensors"]), "the weights")
@@ -96,6 +102,18 @@ def load(store: ObjectStore, ref: dict, moments: bool = True) -> Checkpoint:
         weights = {name: t for name, t in tensors.items() if not name.startswith(("m.", "v."))}
         checkpoint.critic = trained_of(weights, tensors, int(metadata["updates"]))
     return checkpoint
+
+
+def made_by(store: ObjectStore, ref: dict) -> dict | None:
+    """The step that makes a checkpoint's moments again; None where it has them, or there was no update."""
+    file = manifest_of(store, ref)["files"].get(TRAIN_REQUEST)
+    return None if file is None else store.get_json(file)
+
+
+def instead_of_moments(request: dict) -> dict | None:
+    """The step itself where its checkpoint is to keep no moments."""
+    every = (request.get("compute") or {}).get("saveOptimizerEvery")
+    return None if every is None or request["step"] % every == 0 else request
 
 
 def trained_of(weights: Weights, tensors: Weights, updates: int) -> Trained:
@@ -163,14 +181,17 @@ def peft_config(lora: dict, base: str) -> dict:
     }
 
 
-def contents_of(checkpoint: Checkpoint) -> dict[str, bytes]:
-    """Every file but the manifest, by name, in the order in which a manifest has them."""
-    policy = checkpoint.policy
+def contents_of(checkpoint: Checkpoint, step: dict | None = None) -> dict[str, bytes]:
+    """Every file but the manifest, by name, in the order in which a manifest has them; `step` in the place of moments."""
+    policy, critic = checkpoint.policy, checkpoint.critic
+    if step:
+        policy, critic = policy.without_moments(), critic and critic.without_moments()
     contents = dict(checkpoint.files)
     updates = {"updates": str(policy.updates)}
     contents["optimizer.safetensors"] = tensors_file.write(prefixed(policy), updates)
-    if checkpoint.critic:
-        critic = checkpoint.critic
+    if step:
+        contents[TRAIN_REQUEST] = json_bytes(step)
+    if critic:
         tensors = critic.weights | prefixed(critic)
         contents[CRITIC] = tensors_file.write(tensors, {"updates": str(critic.updates)})
     if checkpoint.lora is None:
@@ -190,7 +211,7 @@ def prefixed(trained: Trained) -> Weights:
 def save(store: ObjectStore, request: dict, checkpoint: Checkpoint, backend: str) -> dict:
     """The files, then the manifest, which makes them a checkpoint; its ref. An attempt that is repeated takes over what an
     earlier one uploaded. Raises Fault("store", "checkpoint-conflict") for other bytes under the same step and weights."""
-    contents = contents_of(checkpoint)
+    contents = contents_of(checkpoint, instead_of_moments(request))
     digests = {name: sha256_of(data) for name, data in contents.items()}
     weights = version_of(digests, checkpoint.base)
     folder = f"runs/{request['run']}/checkpoints/{request['step']:06d}-{weights[:12]}"

@@ -7,7 +7,7 @@ import { ADAPTER_CONFIG } from '../../../engine/lora/peft-format.ts';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { BlobRef, CheckpointRef } from '../../../core/refs.ts';
 import type { ObjectStore } from '../../../store/objects/object-store.ts';
-import { CRITIC, readManifest } from '../../../store/training/checkpoints.ts';
+import { ONLY_LEARNERS, readManifest } from '../../../store/training/checkpoints.ts';
 
 export interface StagedCheckpoint {
   /** Under the staging folder; named after the digest of the weights. */
@@ -17,9 +17,6 @@ export interface StagedCheckpoint {
   /** What the step that made it started from, where it is of the same run. */
   parent: CheckpointRef | undefined;
 }
-
-/** The learner's own: no server reads them. */
-const NOT_SERVED = new Set(['optimizer.safetensors', CRITIC]);
 
 /**
  * Puts a checkpoint into a folder that servers read, whole or not at all; what is there already is read again and compared.
@@ -32,7 +29,7 @@ export async function stageCheckpoint(
   signal: AbortSignal,
 ): Promise<StagedCheckpoint> {
   const manifest = await readManifest(store, ref.manifest, { signal });
-  const files = Object.entries(manifest.files).filter(([name]) => !NOT_SERVED.has(name));
+  const files = Object.entries(manifest.files).filter(([name]) => !ONLY_LEARNERS.has(name));
   const isAdapter = manifest.files[ADAPTER_CONFIG] !== undefined;
   const staged = { name: ref.weights, isAdapter, parent: manifest.parent };
   const to = join(folder, ref.weights);

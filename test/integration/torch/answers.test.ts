@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createTraining } from '../../../activities/training/learner.ts';
@@ -5,12 +6,15 @@ import { GradusError } from '../../../core/errors.ts';
 import type { Episode, RolloutGroup } from '../../../core/episode/episode.ts';
 import { RandomStream } from '../../../core/random.ts';
 import type { ScoreRequest, ScoreResult, TrainRequest, TrainResult } from '../../../core/requests.ts';
+import { DEFAULT_COMPUTE } from '../../../engine/learner/contract.ts';
 import type { Learner } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { putTrajectories } from '../../../store/rollout/trajectories.ts';
 import { probeKey } from '../../../store/keys.ts';
 import { probes } from '../../../store/training/probes.ts';
 import { loadCheckpoint } from '../../../store/training/checkpoints.ts';
+import { findCheckpoints } from '../../../store/training/find-checkpoints.ts';
+import { TRAIN_REQUEST } from '../../../store/training/train-request.ts';
 import { scoresCodec } from '../../../store/training/scores.ts';
 import { LEARNER_CASES } from '../../support/engine/learner-cases.ts';
 import { apart, caseOf, sizeOf } from '../../support/learner-steps.ts';
@@ -186,6 +190,53 @@ await withTorch((python) => {
     expect(again.checkpoint).toEqual(result.checkpoint);
     expect(again.metrics).toEqual(result.metrics);
   });
+
+  test('where every third checkpoint has moments, a learner that was killed comes to the same digests', async () => {
+    const [name, compute] = ['an adapter', { ...DEFAULT_COMPUTE, saveOptimizerEvery: 3 }];
+    const one = { ...caseNamed(name), more: { ...caseNamed(name).more, compute } };
+    const [kept, lost] = await Promise.all(
+      ['moments-kept', 'moments-lost'].map((run) => caseOf(store, run, one)),
+    );
+    const digests = async ({ checkpoint }: TrainResult) => {
+      const { manifest, state } = await loadCheckpoint(store, checkpoint);
+      expect(state.firstMoments.size > 0).toBe(checkpoint.step === 3);
+      const files = Object.entries(manifest.files).filter(([file]) => file !== TRAIN_REQUEST);
+      return files.map(([file, { sha256 }]) => [file, sha256]);
+    };
+    const expected: [string, string][][] = [];
+    let last = kept!.first;
+    for (const step of [1, 2, 3]) {
+      const made = await torch.result<TrainResult>('trainStep', kept!.request(step, last));
+      expected.push((await digests(made)) as [string, string][]);
+      last = made.checkpoint;
+    }
+    last = lost!.first;
+    for (const step of [1, 2, 3]) {
+      const request = lost!.request(step, last);
+      if (step === 3) {
+        // With it go the moments of steps 1 and 2, which the store does not have.
+        torch.process.stdin!.write(`${JSON.stringify({ activity: 'trainStep', request })}\n`);
+        torch.process.kill('SIGKILL');
+        await once(torch.process, 'exit');
+        torch = new TorchLines(python, server.environment());
+      }
+      const made = await torch.result<TrainResult>('trainStep', request);
+      const files = await digests(made);
+      // The two runs' adapters name one base by its digest, so that all files are the same.
+      expect(files, `step ${step}`).toEqual(expected[step - 1]);
+      last = made.checkpoint;
+    }
+    // The TypeScript learner goes on from where the store has no moments, too.
+    const training = createTraining({ store, learner });
+    const second = (await findCheckpoints(store, 'moments-lost')).checkpoints.at(-2)!;
+    const other = { ...lost!.request(3, second.ref), run: 'moments-other' };
+    const { state } = await loadCheckpoint(store, (await training.trainStep(other, signal)).checkpoint);
+    const { state: wanted } = await loadCheckpoint(store, last);
+    expect(apart(wanted.adapter!.weights, state.adapter!.weights)).toBeLessThan(
+      1e-3 * sizeOf(wanted.adapter!.weights),
+    );
+    expect(apart(wanted.firstMoments, state.firstMoments)).toBeLessThan(1e-3 * sizeOf(wanted.firstMoments));
+  }, 120_000);
 
   test('products in bfloat16 come near to the step in float32, and the checkpoint says so', async () => {
     const compute = { precision: 'bfloat16' as const, gradientCheckpointing: true, microBatchTokens: 0 };
