@@ -232,6 +232,7 @@ export function createTraining({ store, learner }: LearnerDependencies) {
           base,
           files,
           insteadOfMoments: insteadOfMoments(request),
+          maxShardBytes: request.compute?.maxShardBytes,
         },
         { signal },
       );

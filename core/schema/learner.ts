@@ -18,6 +18,13 @@ export const learnerSchema = z
       .describe(
         'Positions of a micro-batch, padding included; the gradients of micro-batches add up. 0: a fast size.',
       ),
+    maxShardBytes: z
+      .int()
+      .min(1)
+      .optional()
+      .describe(
+        'Weights of more bytes are stored in shards of at most so many, with their index, as `save_pretrained` of transformers does (`max_shard_size`). Absent: 5,000,000,000.',
+      ),
     saveOptimizerEvery: z
       .int()
       .min(1)

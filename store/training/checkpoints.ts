@@ -5,6 +5,13 @@ import type { TrainRequest } from '../../core/requests.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
 import type { CriticState, TrainState } from '../../engine/learner/contract.ts';
 import { criticShapes } from '../../engine/learner/critic.ts';
+import {
+  INDEX,
+  indexBytesOf,
+  MAX_SHARD_BYTES,
+  weightFileNames,
+  weightFilesOf,
+} from '../../engine/hf-shards.ts';
 import { parameterShapes } from '../../engine/lora/adapter-shapes.ts';
 import type { LoraAdapter } from '../../engine/lora/adapter.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
@@ -19,6 +26,7 @@ import {
 } from '../../engine/lora/peft-format.ts';
 import { weightShapes } from '../../core/model/config.ts';
 import type { ModelConfig, Weights } from '../../core/model/config.ts';
+import { ITEM_BYTES } from '../../engine/safetensors/dtypes.ts';
 import {
   readSafetensors,
   safetensorsInPieces,
@@ -67,6 +75,8 @@ export interface CheckpointContent {
   files: ModelFiles;
   /** The step that made it, kept in the place of the moments of policy and critic. Absent: the moments are kept. */
   insteadOfMoments?: TrainRequest | undefined;
+  /** Weights of more bytes lie in shards. Absent: `MAX_SHARD_BYTES`. */
+  maxShardBytes?: number | undefined;
 }
 
 /**
@@ -268,7 +278,7 @@ async function readSmallFiles(
   options: CallOptions,
 ): Promise<ModelFiles> {
   const small = Object.entries(manifest.files).filter(
-    ([name]) => !name.endsWith('.safetensors') && name !== ADAPTER_CONFIG && name !== TRAIN_REQUEST,
+    ([name]) => !name.endsWith('.safetensors') && ![ADAPTER_CONFIG, TRAIN_REQUEST, INDEX].includes(name),
   );
   const files = small.map(async ([name, file]): Promise<[string, Uint8Array]> => [
     name,
@@ -306,19 +316,25 @@ async function readParts(
 ): Promise<PolicyContent & { adapter?: LoraAdapter }> {
   refOf(ref.manifest, manifest, ref.weights);
   const { base } = manifest;
-  const large = base ? ADAPTER_MODEL : 'model.safetensors';
-  const [bytes, policy, files] = await Promise.all([
-    store.get(manifest.files[large]!, options),
+  const large = base ? [ADAPTER_MODEL] : weightFileNames(Object.keys(manifest.files));
+  const [parts, policy, files] = await Promise.all([
+    Promise.all(large.map((name) => store.get(manifest.files[name]!, options))),
     base && loadBase(base),
     readSmallFiles(store, manifest, options),
   ]);
   const config = modelConfigOf(jsonOf(files, 'config.json'), jsonOf(files, 'tokenizer.json'));
   if (!policy) {
-    const weights = weightsOf(weightShapes(config), readSafetensors(bytes).tensors);
+    const tensors = new Map(parts.flatMap((bytes) => [...readSafetensors(bytes).tensors]));
+    const weights = weightsOf(weightShapes(config), tensors);
     return { config, weights, files };
   }
   const adapterConfig = await store.getJson(manifest.files[ADAPTER_CONFIG]!, options);
-  return { config, weights: policy.weights, adapter: readPeftAdapter(adapterConfig, bytes, config), files };
+  return {
+    config,
+    weights: policy.weights,
+    adapter: readPeftAdapter(adapterConfig, parts[0]!, config),
+    files,
+  };
 }
 
 /** A file of a model as JSON. Throws GradusError('store', 'invalid-config') when it is not there, or none. */
@@ -353,6 +369,7 @@ function* contentsOf({
   base,
   files,
   insteadOfMoments,
+  maxShardBytes = MAX_SHARD_BYTES,
 }: CheckpointContent): InPieces<Map<string, Uint8Array>> {
   const state = insteadOfMoments ? withoutMoments(whole) : whole;
   const { config, weights, adapter, firstMoments, secondMoments } = state;
@@ -371,7 +388,14 @@ function* contentsOf({
   if (insteadOfMoments) contents.set(TRAIN_REQUEST, encodeTrainRequest(insteadOfMoments));
   if (state.critic) contents.set(CRITIC, yield* criticBytes(config, state.critic));
   if (!adapter) {
-    return contents.set('model.safetensors', yield* modelBytes(config, weights));
+    // Names and shapes are checked, and the order is the model's.
+    const ordered = new Map(tensorsInOrder(weightShapes(config), weights));
+    const parts = weightFilesOf(config, ordered, ITEM_BYTES.F32, maxShardBytes);
+    for (const { name, tensors } of parts) {
+      // Other software takes `format: pt` as the sign of PyTorch's layout of linear layers, [out, in], which this is.
+      contents.set(name, yield* safetensorsInPieces(new Map(tensors), { format: 'pt' }));
+    }
+    return parts.length === 1 ? contents : contents.set(INDEX, indexBytesOf(parts, ITEM_BYTES.F32));
   }
   if (!base) throw new TypeError('an adapter is saved without its base');
   // By digest: the same adapter of the same base is the same in every run.
@@ -385,10 +409,6 @@ function withoutMoments(state: TrainState): TrainState {
   const none = { firstMoments: new Map(), secondMoments: new Map() };
   return { ...state, ...none, ...(state.critic && { critic: { ...state.critic, ...none } }) };
 }
-
-const modelBytes = (config: ModelConfig, weights: Weights): InPieces<Uint8Array> =>
-  // Other software takes `format: pt` as the sign of PyTorch's layout of linear layers, [out, in], which this is.
-  safetensorsInPieces(new Map(tensorsInOrder(weightShapes(config), weights)), { format: 'pt' });
 
 const contentTypeOf = (name: string): string =>
   name.endsWith('.json') ? 'application/json' : 'application/octet-stream';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
+import { INDEX, weightFileNames } from '../../engine/hf-shards.ts';
 import { ADAPTER_CONFIG, ADAPTER_MODEL } from '../../engine/lora/peft-format.ts';
 import { checkedJson } from '../codec.ts';
 import type { Codec } from '../codec.ts';
@@ -24,7 +25,7 @@ export const CREATED_BY = 'gradus 0.1.0';
 
 /**
  * What every checkpoint has. Beside these it has the other small files of its model, such as a chat template, and its
- * weights: `model.safetensors`, or PEFT's two files of an adapter.
+ * weights: `model.safetensors`, or its shards with their index, or PEFT's two files of an adapter.
  */
 const CHECKPOINT_FILES = ['config.json', 'tokenizer.json', 'optimizer.safetensors'] as const;
 type CheckpointFile = (typeof CHECKPOINT_FILES)[number];
@@ -56,7 +57,8 @@ const fields = z.strictObject({
 
 const manifest = fields.refine(hasWeights, {
   path: ['files'],
-  error: 'there must be model.safetensors, or a base and the two files of an adapter',
+  error:
+    'there must be model.safetensors, or all of its shards with their index, or a base and the two files of an adapter',
 });
 
 /**
@@ -66,17 +68,22 @@ const manifest = fields.refine(hasWeights, {
 export type CheckpointManifest = z.infer<typeof manifest>;
 
 /**
- * The version of a checkpoint's policy: the SHA-256 of `model.safetensors`; of an adapter, that of the base's version and
- * of the digests of its two files, so that it stands for the weights that they make together.
+ * The version of a checkpoint's policy: the SHA-256 of `model.safetensors`; of shards, that of the digests of their index and
+ * of each in order; of an adapter, that of the base's version and of the digests of its two files. So it stands for the
+ * weights that they make together.
  */
 export function policyVersion({ files, base }: Pick<CheckpointManifest, 'files' | 'base'>): string {
-  if (!base) return files['model.safetensors']!.sha256;
-  const parts = [base.weights, files[ADAPTER_CONFIG]!.sha256, files[ADAPTER_MODEL]!.sha256];
+  const digest = (name: string): string => files[name]!.sha256;
+  const names = weightFileNames(Object.keys(files));
+  if (!base && names.length === 1) return digest(names[0]!);
+  const parts = base
+    ? [base.weights, digest(ADAPTER_CONFIG), digest(ADAPTER_MODEL)]
+    : [INDEX, ...names].map(digest);
   return sha256Hex(new TextEncoder().encode(parts.join('\n')));
 }
 
 function hasWeights({ files, base }: { files: Record<string, unknown>; base?: unknown }): boolean {
-  const whole = 'model.safetensors' in files;
+  const whole = weightFileNames(Object.keys(files)).length > 0;
   return base === undefined ? whole : !whole && ADAPTER_CONFIG in files && ADAPTER_MODEL in files;
 }
 

@@ -3,13 +3,12 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import { withDtype } from '../../../engine/hf-dtype.ts';
+import { MAX_SHARD_BYTES } from '../../../engine/hf-shards.ts';
 import { writeHfWeights } from '../../../engine/hf-weights.ts';
 import { sha256Hex } from '../../../store/digest.ts';
 import type { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadPolicy } from '../../../store/training/checkpoints.ts';
 
-/** The bound of `save_pretrained` of transformers, bytes. */
-const SHARD_BYTES = 5e9;
 const MANIFEST = 'staged.json';
 
 const manifest = z.strictObject({
@@ -35,7 +34,7 @@ export async function writeRounded(
   for (const [name, bytes] of files) {
     await writeFile(join(folder, name), name === 'config.json' ? withDtype(bytes, 'BF16') : bytes);
   }
-  await writeHfWeights(folder, config, weights, { dtype: 'BF16', maxShardBytes: SHARD_BYTES });
+  await writeHfWeights(folder, config, weights, { dtype: 'BF16', maxShardBytes: MAX_SHARD_BYTES });
   const digests: StagedManifest['files'] = {};
   for (const name of (await readdir(folder)).toSorted()) {
     signal.throwIfAborted();
