@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { CRITIC, readManifest } from '../store/training/checkpoints.ts';
+import { ONLY_LEARNERS, readManifest } from '../store/training/checkpoints.ts';
 import type { ObjectStore } from '../store/objects/object-store.ts';
 import { GradusError } from '../core/errors.ts';
 import type { CheckpointRef } from '../core/refs.ts';
@@ -23,7 +23,7 @@ export async function exportAdapter(store: ObjectStore, ref: CheckpointRef, targ
   }
   await writeNewFolder(target, async (folder) => {
     for (const [name, blob] of Object.entries(files)) {
-      if (name === 'optimizer.safetensors' || name === CRITIC) continue;
+      if (ONLY_LEARNERS.has(name)) continue;
       await writeFile(path.join(folder, name), await store.get(blob));
     }
     await writeFile(path.join(folder, 'README.md'), modelCard(await provenanceOf(store, ref)));

@@ -7,7 +7,8 @@ export interface BlobRef {
 
 /**
  * A committed checkpoint. `manifest` names every file of it, and is written last, so a checkpoint that has a
- * ref is whole. `weights` is the SHA-256 of `model.safetensors`: the version of the policy.
+ * ref is whole. `weights` is the version of the policy: the
+ * SHA-256 of `model.safetensors`, or what store/training/manifest.ts makes of its shards or of an adapter.
  */
 export interface CheckpointRef {
   manifest: BlobRef;

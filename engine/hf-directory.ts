@@ -5,6 +5,7 @@ import { GradusError, messageOf } from '../core/errors.ts';
 import type { Json } from '../core/json/json.ts';
 import { inBrief, parseForeignJson } from './foreign-json.ts';
 import { modelConfigOf } from './hf-model-config.ts';
+import { INDEX, SINGLE } from './hf-shards.ts';
 import { parameterCount, weightShapes } from '../core/model/config.ts';
 import type { ModelConfig, Weights } from '../core/model/config.ts';
 import { readRegularFile } from './regular-file.ts';
@@ -29,8 +30,6 @@ export interface HfModel {
   files: Map<string, Uint8Array>;
 }
 
-const SINGLE = 'model.safetensors';
-const INDEX = 'model.safetensors.index.json';
 /** Small files that go with a model. The others in the folder (weights in other formats, pictures) are not its. */
 const SMALL_FILES = [
   'config.json',

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { weightShapes } from '../core/model/config.ts';
-import type { HostTensor, ModelConfig, Weights } from '../core/model/config.ts';
+import type { ModelConfig, Weights } from '../core/model/config.ts';
+import { INDEX, indexBytesOf, weightFilesOf } from './hf-shards.ts';
 import { ITEM_BYTES } from './safetensors/dtypes.ts';
 import type { FloatDtype } from './safetensors/dtypes.ts';
 import { writeSafetensors } from './safetensors/safetensors.ts';
@@ -22,40 +22,9 @@ export async function writeHfWeights(
   weights: Weights,
   { dtype, maxShardBytes }: WeightFileOptions,
 ): Promise<void> {
-  const shards = shardsOf(config, weights, ITEM_BYTES[dtype], maxShardBytes);
-  const number = (n: number): string => String(n).padStart(5, '0');
-  const nameOf = (i: number): string =>
-    shards.length === 1
-      ? 'model.safetensors'
-      : `model-${number(i + 1)}-of-${number(shards.length)}.safetensors`;
-  for (const [i, shard] of shards.entries()) {
-    await writeFile(path.join(folder, nameOf(i)), writeSafetensors(new Map(shard), { format: 'pt' }, dtype));
+  const files = weightFilesOf(config, weights, ITEM_BYTES[dtype], maxShardBytes);
+  for (const { name, tensors } of files) {
+    await writeFile(path.join(folder, name), writeSafetensors(new Map(tensors), { format: 'pt' }, dtype));
   }
-  if (shards.length === 1) return;
-  const map = shards.flatMap((shard, i) => shard.map(([name]): [string, string] => [name, nameOf(i)]));
-  const total = shards.flat().reduce((sum, [, { data }]) => sum + data.length * ITEM_BYTES[dtype], 0);
-  const index = { metadata: { total_size: total }, weight_map: Object.fromEntries(map) };
-  await writeFile(path.join(folder, 'model.safetensors.index.json'), `${JSON.stringify(index, null, 2)}\n`);
-}
-
-/** In the order of the model, as many as fit. */
-function shardsOf(
-  config: ModelConfig,
-  weights: Weights,
-  itemBytes: number,
-  maxShardBytes: number,
-): [string, HostTensor][][] {
-  const shards: [string, HostTensor][][] = [[]];
-  let size = 0;
-  for (const [name] of weightShapes(config)) {
-    const tensor = weights.get(name)!;
-    const bytes = tensor.data.length * itemBytes;
-    if (size > 0 && size + bytes > maxShardBytes) {
-      shards.push([]);
-      size = 0;
-    }
-    shards.at(-1)!.push([name, tensor]);
-    size += bytes;
-  }
-  return shards;
+  if (files.length > 1) await writeFile(path.join(folder, INDEX), indexBytesOf(files, ITEM_BYTES[dtype]));
 }

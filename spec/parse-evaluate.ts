@@ -4,7 +4,8 @@ import { checkAgent } from '../core/schema/agent.ts';
 import { checkDialect } from '../core/schema/dialect.ts';
 import { evaluateSchema } from '../core/schema/evaluate.ts';
 import type { EvaluateSpec, WrittenEvaluate } from '../core/schema/evaluate.ts';
-import { checkPolicy } from '../core/schema/policy.ts';
+import { checkPolicy, toleranceOf } from '../core/schema/policy.ts';
+import type { ServedPolicySpec } from '../core/schema/policy.ts';
 import type { ServedPolicySpec } from '../core/schema/policy.ts';
 import { retentionSchema } from '../core/schema/retention.ts';
 import { checkReward, rewardSpecOf } from '../core/schema/reward.ts';
@@ -102,6 +103,7 @@ export function parseEvaluate(
 const servedOf = (policy: NonNullable<WrittenEvaluate['policy']>): ServedPolicySpec => ({
   ...policy,
   folder: policy.folder ?? '',
+  tolerance: toleranceOf(policy),
   maxLogprobGap: 0,
   adapters: false,
 });

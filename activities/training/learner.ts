@@ -15,7 +15,12 @@ import { inTurns } from '../../engine/in-pieces.ts';
 import { initialAdapterInPieces } from '../../engine/lora/initial-adapter.ts';
 import type { Weights } from '../../core/model/config.ts';
 import { loadBatch } from '../../store/training/batches.ts';
-import { loadCheckpoint, loadPolicy, saveCheckpoint } from '../../store/training/checkpoints.ts';
+import {
+  loadCheckpoint,
+  loadPolicy,
+  readManifest,
+  saveCheckpoint,
+} from '../../store/training/checkpoints.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';
 import { jsonCodec } from '../../store/codec.ts';
 import { metricsKey, probeKey, scoresKey } from '../../store/keys.ts';
@@ -25,6 +30,7 @@ import { scoreEpisodes } from './scores.ts';
 import { probes } from '../../store/training/probes.ts';
 import { scoresCodec } from '../../store/training/scores.ts';
 import { checkpointRef, CREATED_BY } from '../../store/training/manifest.ts';
+import { trainRequestOf } from '../../store/training/train-request.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import type { Durable } from '../durable.ts';
 
@@ -39,11 +45,13 @@ interface Parent {
   state: TrainState;
   files: ModelFiles;
   base: CheckpointRef | undefined;
+  /** Where the moments are not there: the step that makes them again. */
+  madeBy: TrainRequest | undefined;
 }
 
 /** What a step trains. Throws GradusError('learner', 'adapter') when the parent has another adapter than is asked for. */
 async function withAdapter(
-  { state, base }: Parent,
+  { state, base }: Pick<Parent, 'state' | 'base'>,
   { lora, parent, seed }: TrainRequest,
   signal: AbortSignal,
 ): Promise<Pick<Parent, 'state' | 'base'>> {
@@ -73,6 +81,27 @@ const withFreshMoments = <T extends TrainState | CriticState>(state: T): T => ({
   secondMoments: new Map(),
   updates: 0,
 });
+
+/** What is stored, with the moments that its step has come to again. */
+const withMomentsOf = (stored: TrainState, made: TrainState): TrainState => ({
+  ...stored,
+  firstMoments: made.firstMoments,
+  secondMoments: made.secondMoments,
+  ...(stored.critic &&
+    made.critic && {
+      critic: {
+        ...stored.critic,
+        firstMoments: made.critic.firstMoments,
+        secondMoments: made.critic.secondMoments,
+      },
+    }),
+});
+
+/** The step itself where its checkpoint is to keep no moments. */
+function insteadOfMoments(request: TrainRequest): TrainRequest | undefined {
+  const every = request.compute?.saveOptimizerEvery;
+  return every === undefined || request.step % every === 0 ? undefined : request;
+}
 
 /** A step as it counts. */
 interface StepRecord extends Pick<TrainResult, 'checkpoint' | 'metrics' | 'backend'> {
@@ -114,9 +143,54 @@ export function createTraining({ store, learner }: LearnerDependencies) {
   const parentOf = async (ref: CheckpointRef, signal: AbortSignal): Promise<Parent> => {
     if (newest?.manifest !== ref.manifest.sha256) {
       const { state, files, manifest } = await loadCheckpoint(store, ref, { signal });
-      newest = { manifest: ref.manifest.sha256, state, files, base: manifest.base };
+      const madeBy = await trainRequestOf(store, manifest, { signal });
+      newest = { manifest: ref.manifest.sha256, state, files, base: manifest.base, madeBy };
     }
     return newest;
+  };
+  /**
+   * A parent that the store has no moments of: its step is made again, and before it that of its own parent, back to a
+   * checkpoint that has some. The stored weights count, so that a learner that does not repeat to the bit goes on from them.
+   */
+  const withMomentsAgain = async (ref: CheckpointRef, signal: AbortSignal): Promise<Parent | undefined> => {
+    if (newest?.manifest === ref.manifest.sha256 && newest.madeBy === undefined) return undefined;
+    const manifest = await readManifest(store, ref.manifest, { signal });
+    const request = await trainRequestOf(store, manifest, { signal });
+    if (request === undefined) return undefined;
+    const made = await learn(request, signal);
+    const stored = await parentOf(ref, signal);
+    const whole = { ...stored, state: withMomentsOf(stored.state, made.state), madeBy: undefined };
+    newest = { ...whole, manifest: ref.manifest.sha256 };
+    return whole;
+  };
+  /** Computes a step, and stores nothing. */
+  const learn = async (request: TrainRequest, signal: AbortSignal) => {
+    // Moments that are thrown away need not be made again.
+    const again = request.resetOptimizer ? undefined : await withMomentsAgain(request.parent, signal);
+    const [parent, batch, reference, teachers] = await Promise.all([
+      again ?? parentOf(request.parent, signal),
+      loadBatch(store, request.batch, { signal }),
+      request.reference ? referenceWeights(request.reference, signal) : undefined,
+      request.teachers && teacherModels(request.teachers, signal),
+    ]);
+    const { state: trained, base } = await withAdapter(parent, request, signal);
+    const compute = request.compute ?? DEFAULT_COMPUTE;
+    const before: TrainState = request.resetOptimizer
+      ? {
+          ...withFreshMoments(trained),
+          ...(trained.critic && { critic: withFreshMoments(trained.critic) }),
+        }
+      : trained;
+    const { objective, optimizer, critic, maxLogprobGap } = request;
+    const { state, metrics } = await learner.step(
+      before,
+      batch,
+      { objective, optimizer, critic, compute, maxLogprobGap },
+      { reference, ...(teachers && { teachers }) },
+      undefined,
+      signal,
+    );
+    return { state, metrics, base, files: parent.files, precision: compute.precision };
   };
   return {
     /** What credit reads of each sampled token of a step, where the method asks for it; a retry makes the same bytes again. */
@@ -144,29 +218,7 @@ export function createTraining({ store, learner }: LearnerDependencies) {
     /** One learner step: batch and parent in, a committed checkpoint out. A retry makes the same bytes again. */
     async trainStep(request: TrainRequest, signal: AbortSignal): Promise<TrainResult> {
       const start = Date.now();
-      const [parent, batch, reference, teachers] = await Promise.all([
-        parentOf(request.parent, signal),
-        loadBatch(store, request.batch, { signal }),
-        request.reference ? referenceWeights(request.reference, signal) : undefined,
-        request.teachers && teacherModels(request.teachers, signal),
-      ]);
-      const { state: trained, base } = await withAdapter(parent, request, signal);
-      const compute = request.compute ?? DEFAULT_COMPUTE;
-      const before: TrainState = request.resetOptimizer
-        ? {
-            ...withFreshMoments(trained),
-            ...(trained.critic && { critic: withFreshMoments(trained.critic) }),
-          }
-        : trained;
-      const { objective, optimizer, critic, maxLogprobGap } = request;
-      const { state, metrics } = await learner.step(
-        before,
-        batch,
-        { objective, optimizer, critic, compute, maxLogprobGap },
-        { reference, ...(teachers && { teachers }) },
-        undefined,
-        signal,
-      );
+      const { state, metrics, base, files, precision } = await learn(request, signal);
       const saved = await saveCheckpoint(
         store,
         {
@@ -174,20 +226,22 @@ export function createTraining({ store, learner }: LearnerDependencies) {
           stage: request.stage,
           step: request.step,
           parent: request.parent,
-          backend:
-            compute.precision === 'float32' ? learner.backend : `${learner.backend}, ${compute.precision}`,
+          backend: precision === 'float32' ? learner.backend : `${learner.backend}, ${precision}`,
           createdBy: CREATED_BY,
           state,
           base,
-          files: parent.files,
+          files,
+          insteadOfMoments: insteadOfMoments(request),
+          maxShardBytes: request.compute?.maxShardBytes,
         },
         { signal },
       );
       newest = {
         manifest: saved.manifest.sha256,
         state,
-        files: parent.files,
+        files,
         base,
+        madeBy: undefined,
       };
       // A learner that is not repeatable may have made other weights before: the first step that was reported counts.
       const { run, stage, step, stageStep } = request;

@@ -18,6 +18,21 @@ export const learnerSchema = z
       .describe(
         'Positions of a micro-batch, padding included; the gradients of micro-batches add up. 0: a fast size.',
       ),
+    maxShardBytes: z
+      .int()
+      .min(1)
+      .optional()
+      .describe(
+        'Weights of more bytes are stored in shards of at most so many, with their index, as `save_pretrained` of transformers does (`max_shard_size`). Absent: 5,000,000,000.',
+      ),
+    saveOptimizerEvery: z
+      .int()
+      .min(1)
+      .max(1000, 'must be at most 1000: a learner that is killed makes all steps since then again')
+      .optional()
+      .describe(
+        'Checkpoints of every so many steps of the run have the optimizer’s moments, which are two thirds of a checkpoint. The others have only weights, and a learner that was killed makes the steps since then again. Absent: all have moments.',
+      ),
   })
   .prefault({})
   .describe('How the learner computes.');

@@ -38,6 +38,12 @@ const servedSchema = z.strictObject({
     .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable')
     .optional()
     .describe('Environment variable of rollout workers that holds the key of the servers.'),
+  dtype: z
+    .enum(['float32', 'bfloat16'])
+    .optional()
+    .describe(
+      'What weights are rounded to for servers (vLLM’s and SGLang’s `--dtype`). The learner’s and the stored ones stay float32, and name the version. Not with `model.lora`: servers then hold their own model. Absent: float32.',
+    ),
   requestSeconds: positive(86_400, 'a request is one piece of a turn')
     .default(600)
     .describe('A request without an answer for this long is made again, at another server if there is one.'),
@@ -50,9 +56,9 @@ const servedSchema = z.strictObject({
     .default(64)
     .describe('Requests that one server has at once.'),
   tolerance: positive(10, 'log-probs that differ by more are of other weights')
-    .default(0.02)
+    .optional()
     .describe(
-      'How far log-probs of the servers may be from the learner’s after a hand-over: mean over a fixed sequence, nats.',
+      'How far log-probs of the servers may be from the learner’s after a hand-over: mean over a fixed sequence, nats. Absent: 0.02, and 0.05 where `dtype` is bfloat16.',
     ),
   maxLogprobGap: amount(100, '0 has no bound')
     .default(0.1)
@@ -88,6 +94,7 @@ export const policySchema = z
 
 type PolicySpec = NonNullable<z.output<typeof policySchema>>;
 export type ServedPolicySpec = Extract<PolicySpec, { kind: 'http' }> & {
+  tolerance: number;
   /** Servers get LoRA adapters for the model that they began with; otherwise all of its weights, each time. */
   adapters: boolean;
   /** Servers get nothing: they sample with the model that they began with. `folder` is empty then. */
@@ -106,10 +113,21 @@ type RecordedPolicySpec = Extract<PolicySpec, { kind: 'recorded' }>;
 /** Who samples, if it is not the decoder of rollout workers. */
 export type OtherPolicySpec = ServedPolicySpec | RecordedPolicySpec;
 
+/** Nats. Models of 0.02 to 0.85 million parameters that compute in bfloat16 were seen at 0.011 to 0.018 (docs/log.md). */
+const TOLERANCE = { float32: 0.02, bfloat16: 0.05 } as const;
+
 export function policyOf(written: PolicySpec | undefined, lora: boolean): OtherPolicySpec | undefined {
   if (written === undefined || written.kind === 'onnx') return undefined;
-  return written.kind === 'recorded' ? written : { ...written, adapters: lora };
+  if (written.kind === 'recorded') return written;
+  return { ...written, tolerance: toleranceOf(written), adapters: lora };
 }
+
+/** Nats; what is usual for the dtype where the spec says nothing. */
+export const toleranceOf = ({
+  tolerance,
+  dtype,
+}: Pick<Extract<PolicySpec, { kind: 'http' }>, 'tolerance' | 'dtype'>): number =>
+  tolerance ?? TOLERANCE[dtype ?? 'float32'];
 
 /** Weights are truncated at this where a policy is served and the method's spec says nothing (verl's and slime's bound). */
 export const SERVED_IMPORTANCE_CAP = 2;
@@ -137,12 +155,17 @@ export function checkPolicy(
     );
 }
 
-/** Servers hold the weights of one step, or adapters of two: how far a stage may roll out ahead of its learner. */
-export function checkLag(
+/** What servers hold bounds what they are given: the weights of one step, or adapters of two. */
+export function checkHandOver(
   { policy, stages, model }: Pick<WrittenSpec, 'policy' | 'stages' | 'model'>,
   refuse: Refuse,
 ): void {
   if (policy?.kind !== 'http') return;
+  if (model.lora !== undefined && policy.dtype === 'bfloat16')
+    refuse(
+      ['policy', 'dtype'],
+      'is of weights that servers are given, and with "model.lora" they keep those that they began with: start them with --dtype bfloat16, and leave it out',
+    );
   stages.forEach((stage, s) => {
     if (stage.kind !== 'rl' || stage.collect.kind !== 'pipelined') return;
     const { lag } = stage.collect;

@@ -1,9 +1,17 @@
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
+import type { TrainRequest } from '../../core/requests.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
 import type { CriticState, TrainState } from '../../engine/learner/contract.ts';
 import { criticShapes } from '../../engine/learner/critic.ts';
+import {
+  INDEX,
+  indexBytesOf,
+  MAX_SHARD_BYTES,
+  weightFileNames,
+  weightFilesOf,
+} from '../../engine/hf-shards.ts';
 import { parameterShapes } from '../../engine/lora/adapter-shapes.ts';
 import type { LoraAdapter } from '../../engine/lora/adapter.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
@@ -18,6 +26,7 @@ import {
 } from '../../engine/lora/peft-format.ts';
 import { weightShapes } from '../../core/model/config.ts';
 import type { ModelConfig, Weights } from '../../core/model/config.ts';
+import { ITEM_BYTES } from '../../engine/safetensors/dtypes.ts';
 import {
   readSafetensors,
   safetensorsInPieces,
@@ -29,6 +38,7 @@ import { manifests, policyVersion, WEIGHTS_ELSEWHERE } from './manifest.ts';
 import type { CheckpointManifest } from './manifest.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
 import { tensorsInOrder, weightsOf } from './tensors.ts';
+import { encodeTrainRequest, TRAIN_REQUEST } from './train-request.ts';
 
 /**
  * The small files of a model that training does not change, by name and to the byte: `config.json`, `tokenizer.json`,
@@ -38,6 +48,11 @@ export type ModelFiles = ReadonlyMap<string, Uint8Array>;
 
 /** There where a critic was trained. It is no part of the policy: neither adopted by another run nor exported. */
 export const CRITIC = 'critic.safetensors';
+
+const OPTIMIZER = 'optimizer.safetensors';
+
+/** Files that only a learner reads: they are neither served nor exported. */
+export const ONLY_LEARNERS: ReadonlySet<string> = new Set([OPTIMIZER, CRITIC, TRAIN_REQUEST]);
 
 export interface PolicyContent {
   config: ModelConfig;
@@ -58,6 +73,10 @@ export interface CheckpointContent {
   base?: CheckpointRef | undefined;
   /** Its `config.json` is what `state.config` was read from. */
   files: ModelFiles;
+  /** The step that made it, kept in the place of the moments of policy and critic. Absent: the moments are kept. */
+  insteadOfMoments?: TrainRequest | undefined;
+  /** Weights of more bytes lie in shards. Absent: `MAX_SHARD_BYTES`. */
+  maxShardBytes?: number | undefined;
 }
 
 /**
@@ -138,11 +157,11 @@ export async function adoptCheckpoint(
   }
   const folder = checkpointFolder(run, 0, source.weights);
   const names = [...new Set([...Object.keys(manifest.files), ...replaced.keys()])].filter(
-    (name) => name !== CRITIC,
+    (name) => name === OPTIMIZER || !ONLY_LEARNERS.has(name),
   );
   const copy = async (name: string): Promise<[string, BlobRef]> => {
     const bytes =
-      name === 'optimizer.safetensors'
+      name === OPTIMIZER
         ? writeSafetensors(new Map(), { updates: '0' })
         : (replaced.get(name) ?? (await store.get(manifest.files[name]!, options)));
     const put = { ...options, contentType: contentTypeOf(name), conflict };
@@ -162,7 +181,10 @@ export async function adoptCheckpoint(
   return refOf(kept.ref, kept.value, source.weights);
 }
 
-/** Everything of a checkpoint, digests checked. The arrays are the caller's own. */
+/**
+ * Everything of a checkpoint, digests checked; without moments where it has a step in their place (`trainRequestOf`). The
+ * arrays are the caller's own.
+ */
 export async function loadCheckpoint(
   store: ObjectStore,
   ref: CheckpointRef,
@@ -256,7 +278,9 @@ async function readSmallFiles(
   options: CallOptions,
 ): Promise<ModelFiles> {
   const small = Object.entries(manifest.files).filter(
-    ([name]) => !name.endsWith('.safetensors') && name !== ADAPTER_CONFIG && name !== WEIGHTS_ELSEWHERE,
+    ([name]) =>
+      !name.endsWith('.safetensors') &&
+      ![ADAPTER_CONFIG, TRAIN_REQUEST, INDEX, WEIGHTS_ELSEWHERE].includes(name),
   );
   const files = small.map(async ([name, file]): Promise<[string, Uint8Array]> => [
     name,
@@ -295,19 +319,25 @@ async function readParts(
   refOf(ref.manifest, manifest, ref.weights);
   if (manifest.files[WEIGHTS_ELSEWHERE]) throw elsewhere(manifest.run);
   const { base } = manifest;
-  const large = base ? ADAPTER_MODEL : 'model.safetensors';
-  const [bytes, policy, files] = await Promise.all([
-    store.get(manifest.files[large]!, options),
+  const large = base ? [ADAPTER_MODEL] : weightFileNames(Object.keys(manifest.files));
+  const [parts, policy, files] = await Promise.all([
+    Promise.all(large.map((name) => store.get(manifest.files[name]!, options))),
     base && loadBase(base),
     readSmallFiles(store, manifest, options),
   ]);
   const config = modelConfigOf(jsonOf(files, 'config.json'), jsonOf(files, 'tokenizer.json'));
   if (!policy) {
-    const weights = weightsOf(weightShapes(config), readSafetensors(bytes).tensors);
+    const tensors = new Map(parts.flatMap((bytes) => [...readSafetensors(bytes).tensors]));
+    const weights = weightsOf(weightShapes(config), tensors);
     return { config, weights, files };
   }
   const adapterConfig = await store.getJson(manifest.files[ADAPTER_CONFIG]!, options);
-  return { config, weights: policy.weights, adapter: readPeftAdapter(adapterConfig, bytes, config), files };
+  return {
+    config,
+    weights: policy.weights,
+    adapter: readPeftAdapter(adapterConfig, parts[0]!, config),
+    files,
+  };
 }
 
 /** A file of a model as JSON. Throws GradusError('store', 'invalid-config') when it is not there, or none. */
@@ -337,7 +367,14 @@ function refOf(
   return { manifest, weights, step: content.step };
 }
 
-function* contentsOf({ state, base, files }: CheckpointContent): InPieces<Map<string, Uint8Array>> {
+function* contentsOf({
+  state: whole,
+  base,
+  files,
+  insteadOfMoments,
+  maxShardBytes = MAX_SHARD_BYTES,
+}: CheckpointContent): InPieces<Map<string, Uint8Array>> {
+  const state = insteadOfMoments ? withoutMoments(whole) : whole;
   const { config, weights, adapter, firstMoments, secondMoments } = state;
   const { trained } = parameterShapes({ config, lora: adapter?.lora });
   const moments = (prefix: string, values: Weights) =>
@@ -345,15 +382,23 @@ function* contentsOf({ state, base, files }: CheckpointContent): InPieces<Map<st
   const contents = new Map([
     ...files,
     [
-      'optimizer.safetensors',
+      OPTIMIZER,
       yield* safetensorsInPieces(new Map([...moments('m.', firstMoments), ...moments('v.', secondMoments)]), {
         updates: String(state.updates),
       }),
     ],
   ]);
+  if (insteadOfMoments) contents.set(TRAIN_REQUEST, encodeTrainRequest(insteadOfMoments));
   if (state.critic) contents.set(CRITIC, yield* criticBytes(config, state.critic));
   if (!adapter) {
-    return contents.set('model.safetensors', yield* modelBytes(config, weights));
+    // Names and shapes are checked, and the order is the model's.
+    const ordered = new Map(tensorsInOrder(weightShapes(config), weights));
+    const parts = weightFilesOf(config, ordered, ITEM_BYTES.F32, maxShardBytes);
+    for (const { name, tensors } of parts) {
+      // Other software takes `format: pt` as the sign of PyTorch's layout of linear layers, [out, in], which this is.
+      contents.set(name, yield* safetensorsInPieces(new Map(tensors), { format: 'pt' }));
+    }
+    return parts.length === 1 ? contents : contents.set(INDEX, indexBytesOf(parts, ITEM_BYTES.F32));
   }
   if (!base) throw new TypeError('an adapter is saved without its base');
   // By digest: the same adapter of the same base is the same in every run.
@@ -363,9 +408,10 @@ function* contentsOf({ state, base, files }: CheckpointContent): InPieces<Map<st
     .set(ADAPTER_MODEL, writePeftModel(config, adapter));
 }
 
-const modelBytes = (config: ModelConfig, weights: Weights): InPieces<Uint8Array> =>
-  // Other software takes `format: pt` as the sign of PyTorch's layout of linear layers, [out, in], which this is.
-  safetensorsInPieces(new Map(tensorsInOrder(weightShapes(config), weights)), { format: 'pt' });
+function withoutMoments(state: TrainState): TrainState {
+  const none = { firstMoments: new Map(), secondMoments: new Map() };
+  return { ...state, ...none, ...(state.critic && { critic: { ...state.critic, ...none } }) };
+}
 
 const contentTypeOf = (name: string): string =>
   name.endsWith('.json') ? 'application/json' : 'application/octet-stream';

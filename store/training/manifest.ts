@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
+import { INDEX, weightFileNames } from '../../engine/hf-shards.ts';
 import { ADAPTER_CONFIG, ADAPTER_MODEL } from '../../engine/lora/peft-format.ts';
 import { checkedJson } from '../codec.ts';
 import type { Codec } from '../codec.ts';
 import { DIGEST_FORM, sha256Hex } from '../digest.ts';
 import { isFileName } from '../keys.ts';
 
-const blobRef = z.strictObject({
+export const blobRef = z.strictObject({
   key: z.string(),
   sha256: z.string().regex(DIGEST_FORM),
   bytes: z.int().min(0),
@@ -27,7 +28,7 @@ export const WEIGHTS_ELSEWHERE = 'weights-elsewhere.json';
 
 /**
  * What every checkpoint has. Beside these it has the other small files of its model, such as a chat template, and its
- * weights: `model.safetensors`, or PEFT's two files of an adapter; or `WEIGHTS_ELSEWHERE`.
+ * weights: `model.safetensors`, or its shards with their index, or PEFT's two files of an adapter; or `WEIGHTS_ELSEWHERE`.
  */
 const CHECKPOINT_FILES = ['config.json', 'tokenizer.json', 'optimizer.safetensors'] as const;
 type CheckpointFile = (typeof CHECKPOINT_FILES)[number];
@@ -59,7 +60,8 @@ const fields = z.strictObject({
 
 const manifest = fields.refine(hasWeights, {
   path: ['files'],
-  error: 'there must be model.safetensors, or a base and the two files of an adapter',
+  error:
+    'there must be model.safetensors, or all of its shards with their index, or a base and the two files of an adapter',
 });
 
 /**
@@ -69,23 +71,27 @@ const manifest = fields.refine(hasWeights, {
 export type CheckpointManifest = z.infer<typeof manifest>;
 
 /**
- * The version of a checkpoint's policy: the SHA-256 of `model.safetensors`, or of what is in its place; of an adapter, that of the base's version and
- * of the digests of its two files, so that it stands for the weights that they make together.
+ * The version of a checkpoint's policy: the SHA-256 of `model.safetensors`, or of what is in its place; of shards, that of the
+ * digests of their index and of each in order; of an adapter, that of the base's version and of the digests of its two
+ * files. So it stands for the weights that they make together.
  */
 export function policyVersion({ files, base }: Pick<CheckpointManifest, 'files' | 'base'>): string {
-  if (!base) return (files['model.safetensors'] ?? files[WEIGHTS_ELSEWHERE])!.sha256;
-  const parts = [base.weights, files[ADAPTER_CONFIG]!.sha256, files[ADAPTER_MODEL]!.sha256];
+  const digest = (name: string): string => files[name]!.sha256;
+  if (!base && files[WEIGHTS_ELSEWHERE]) return digest(WEIGHTS_ELSEWHERE);
+  const names = weightFileNames(Object.keys(files));
+  if (!base && names.length === 1) return digest(names[0]!);
+  const parts = base
+    ? [base.weights, digest(ADAPTER_CONFIG), digest(ADAPTER_MODEL)]
+    : [INDEX, ...names].map(digest);
   return sha256Hex(new TextEncoder().encode(parts.join('\n')));
 }
 
 function hasWeights({ files, base }: { files: Record<string, unknown>; base?: unknown }): boolean {
-  const whole = 'model.safetensors' in files !== WEIGHTS_ELSEWHERE in files;
+  const held = WEIGHTS_ELSEWHERE in files;
+  const whole = weightFileNames(Object.keys(files)).length > 0;
   return base === undefined
-    ? whole
-    : !('model.safetensors' in files) &&
-        !(WEIGHTS_ELSEWHERE in files) &&
-        ADAPTER_CONFIG in files &&
-        ADAPTER_MODEL in files;
+    ? whole !== held
+    : !whole && !held && ADAPTER_CONFIG in files && ADAPTER_MODEL in files;
 }
 
 export const manifests: Codec<CheckpointManifest> = checkedJson(parseManifest);

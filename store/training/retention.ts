@@ -4,6 +4,7 @@ import { jsonCodec } from '../codec.ts';
 import { findCheckpoints } from './find-checkpoints.ts';
 import { pinsKey, pinsPrefix } from '../keys.ts';
 import { checkpointRef } from './manifest.ts';
+import { checkpointsReadBy, trainRequestOf } from './train-request.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
 
 export interface RetentionRule {
@@ -25,8 +26,8 @@ export interface RetentionCandidate {
   ref: CheckpointRef;
   /** Higher is better; without one it is not among the best. */
   score?: number;
-  /** What it cannot be loaded without. */
-  base?: CheckpointRef | undefined;
+  /** What it cannot be loaded without, or not be gone on from: its base, and what makes its moments again. All are older. */
+  needs?: readonly CheckpointRef[] | undefined;
 }
 
 /** What no part of the rule keeps, oldest first. Of equal scores the later step is the better one. */
@@ -42,8 +43,10 @@ export function checkpointsToDelete(
   for (const { ref } of byAge.slice(0, Math.max(1, keepLast))) kept.add(ref.manifest.key);
   for (const { ref } of byScore.slice(0, keepBest)) kept.add(ref.manifest.key);
   for (const { step, ref } of byAge) if (keepEvery > 0 && step % keepEvery === 0) kept.add(ref.manifest.key);
-  // A base has none itself: adapters begin beside a model that has all its weights.
-  for (const { ref, base } of byAge) if (base && kept.has(ref.manifest.key)) kept.add(base.manifest.key);
+  // What a needed one needs in its turn is older than itself, so that one pass meets all.
+  for (const { ref, needs } of byAge) {
+    if (kept.has(ref.manifest.key)) for (const { manifest } of needs ?? []) kept.add(manifest.key);
+  }
   return byAge
     .filter(({ ref }) => !kept.has(ref.manifest.key))
     .map(({ ref }) => ref)
@@ -62,10 +65,13 @@ export async function applyRetention(
   options: CallOptions = {},
 ): Promise<CheckpointRef[]> {
   const { checkpoints } = await findCheckpoints(store, run, options);
-  const candidates = checkpoints.map(({ ref, manifest }): RetentionCandidate => {
+  const candidates: RetentionCandidate[] = [];
+  for (const { ref, manifest } of checkpoints) {
     const score = scores.get(ref.manifest.key);
-    return { step: ref.step, ref, base: manifest.base, ...(score !== undefined && { score }) };
-  });
+    const madeBy = await trainRequestOf(store, manifest, options);
+    const needs = [...(manifest.base ? [manifest.base] : []), ...(madeBy ? checkpointsReadBy(madeBy) : [])];
+    candidates.push({ step: ref.step, ref, needs, ...(score !== undefined && { score }) });
+  }
   const pinned = [...rule.pinned, ...(await pinnedByOthers(store, run, options))];
   const doomed = checkpointsToDelete(candidates, { ...rule, pinned });
   const files = new Map(

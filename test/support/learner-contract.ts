@@ -182,7 +182,7 @@ const TOKENIZER = JSON.stringify({
   added_tokens: [{ id: 4 }],
 });
 
-/** A checkpoint of all weights with a critic beside them, and one of an adapter of it. */
+/** A checkpoint of all weights with a critic beside them, one of an adapter of it, and one whose weights lie in shards. */
 async function checkpoints(store: ObjectStore): Promise<[string, Uint8Array][]> {
   const moments = (shapes: [string, number[]][], label: string) => ({
     firstMoments: numbers(shapes, `${label} first`),
@@ -219,6 +219,7 @@ async function checkpoints(store: ObjectStore): Promise<[string, Uint8Array][]> 
       ...moments(matrices, 'adapter'),
     },
   });
+  await saveCheckpoint(store, { ...whole, step: 3, parent: base, state: policy, maxShardBytes: 200 });
   const found = await store.list('runs/golden/checkpoints/');
   return Promise.all(
     found.map(async ({ key }): Promise<[string, Uint8Array]> => [

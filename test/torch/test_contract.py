@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from transformers import AutoModelForCausalLM
 
 import checkpoint
 import learner
@@ -77,13 +78,13 @@ class Randomness(unittest.TestCase):
 
 
 class Checkpoints(unittest.TestCase):
-    def round_trip(self, folder: str) -> checkpoint.Checkpoint:
+    def round_trip(self, folder: str, most: int = checkpoint.MAX_SHARD_BYTES) -> checkpoint.Checkpoint:
         store = Folder()
         manifest = next(json.loads(d) for k, d in store.files.items() if f"/{folder}" in k and k.endswith("manifest.json"))
         digests = {name: file["sha256"] for name, file in manifest["files"].items()}
         ref = store.ref(folder, checkpoint.version_of(digests, manifest.get("base")))
         read = checkpoint.load(store, ref)
-        written = checkpoint.contents_of(read)
+        written = checkpoint.contents_of(read, most=most)
         self.assertEqual(list(written), list(manifest["files"]))
         for name, data in written.items():
             self.assertEqual(data, store.get(manifest["files"][name]), name)
@@ -99,6 +100,25 @@ class Checkpoints(unittest.TestCase):
         read = self.round_trip("000002-")
         self.assertEqual(read.lora["targetModules"], ["q_proj", "down_proj"])
         self.assertEqual(set(read.merged()), set(read.base_weights))
+
+    def test_shards_are_written_back_to_the_byte_and_are_what_transformers_reads(self):
+        read = self.round_trip("000003-", 200)
+        folder = next((GOLDEN / "learner" / "checkpoints").glob("000003-*"))
+        self.assertGreater(len(list(folder.glob("model-*"))), 2)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        theirs = model.state_dict()
+        for name, tensor in read.policy.weights.items():
+            self.assertTrue(torch.equal(theirs[name], tensor), name)
+
+    def test_a_manifest_that_lacks_a_shard_is_refused(self):
+        store = Folder()
+        ref = store.ref("000003-", "0" * 64)
+        manifest = json.loads(store.files[ref["manifest"]["key"]])
+        del manifest["files"][next(name for name in manifest["files"] if name.startswith("model-00002"))]
+        store.files[ref["manifest"]["key"]] = json_bytes(manifest)
+        with self.assertRaises(Fault) as caught:
+            checkpoint.load(store, store.ref("000003-", "0" * 64))
+        self.assertEqual(caught.exception.type, "invalid-manifest")
 
     def test_a_manifest_of_other_weights_is_refused(self):
         store = Folder()

@@ -1,6 +1,7 @@
 """gradus.checkpoint/1 (docs/learner-contract.md): files in Hugging Face's layout, and a manifest that is written last."""
 
 import json
+import re
 from dataclasses import dataclass, field
 
 import torch
@@ -15,6 +16,13 @@ CREATED_BY = "gradus 0.1.0 torch"
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_MODEL = "adapter_model.safetensors"
 CRITIC = "critic.safetensors"
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+MAX_SHARD_BYTES = 5_000_000_000
+"""The bound of save_pretrained of transformers."""
+TRAIN_REQUEST = "train_request.json"
+"""In a checkpoint without moments: the step that made it, by which they are made again."""
 
 Weights = dict[str, torch.Tensor]
 
@@ -30,6 +38,9 @@ class Trained:
 
     def afresh(self) -> "Trained":
         return Trained(self.weights)
+
+    def without_moments(self) -> "Trained":
+        return Trained(self.weights, updates=self.updates)
 
 
 @dataclass
@@ -75,13 +86,16 @@ def adapted_modules(weights: Weights, lora: dict) -> list[str]:
 
 
 def load(store: ObjectStore, ref: dict, moments: bool = True) -> Checkpoint:
-    """Everything of a checkpoint, digests checked; `moments`: with what only training needs."""
+    """Everything of a checkpoint, digests checked; `moments`: with what only training needs. Moments are empty where the
+    checkpoint has a step in their place (`made_by`)."""
     manifest = manifest_of(store, ref)
     names = manifest["files"]
-    small = [n for n in names if not n.endswith(".safetensors") and n != ADAPTER_CONFIG]
+    small = [n for n in names if not n.endswith(".safetensors") and n not in (ADAPTER_CONFIG, TRAIN_REQUEST, INDEX)]
     files = {name: store.get(names[name]) for name in small}
     base = manifest.get("base")
-    stored = floats(store.get(names[ADAPTER_MODEL if base else "model.safetensors"]), "the weights")
+    stored: Weights = {}
+    for name in [ADAPTER_MODEL] if base else weight_files(names):
+        stored |= floats(store.get(names[name]), "the weights")
     checkpoint = Checkpoint(files, Trained(stored))
     if base:
         checkpoint.base = base
@@ -96,6 +110,18 @@ def load(store: ObjectStore, ref: dict, moments: bool = True) -> Checkpoint:
         weights = {name: t for name, t in tensors.items() if not name.startswith(("m.", "v."))}
         checkpoint.critic = trained_of(weights, tensors, int(metadata["updates"]))
     return checkpoint
+
+
+def made_by(store: ObjectStore, ref: dict) -> dict | None:
+    """The step that makes a checkpoint's moments again; None where it has them, or there was no update."""
+    file = manifest_of(store, ref)["files"].get(TRAIN_REQUEST)
+    return None if file is None else store.get_json(file)
+
+
+def instead_of_moments(request: dict) -> dict | None:
+    """The step itself where its checkpoint is to keep no moments."""
+    every = (request.get("compute") or {}).get("saveOptimizerEvery")
+    return None if every is None or request["step"] % every == 0 else request
 
 
 def trained_of(weights: Weights, tensors: Weights, updates: int) -> Trained:
@@ -119,6 +145,8 @@ def manifest_of(store: ObjectStore, ref: dict) -> dict:
         problem = f"its format is {manifest.get('format')}"
     elif any(file["key"] != f"{folder}/{name}" for name, file in manifest["files"].items()):
         problem = f"it names files that are not in {folder}"
+    elif not manifest.get("base") and not weight_files(manifest["files"]):
+        problem = "it names no weights, or not all of their shards"
     if problem:
         message = f"{ref['manifest']['key']} is not a manifest of {FORMAT}: {problem}. Use another checkpoint"
         raise Fault("store", "invalid-manifest", message)
@@ -128,10 +156,51 @@ def manifest_of(store: ObjectStore, ref: dict) -> dict:
 
 
 def version_of(digests: dict[str, str], base: dict | None) -> str:
-    """The SHA-256 of model.safetensors; of an adapter, that of the base's version and of the digests of its two files."""
-    if base is None:
-        return digests["model.safetensors"]
-    return sha256_of("\n".join([base["weights"], digests[ADAPTER_CONFIG], digests[ADAPTER_MODEL]]).encode())
+    """The SHA-256 of model.safetensors; of shards, that of the digests of their index and of each in order; of an adapter, that
+    of the base's version and of the digests of its two files."""
+    if base:
+        parts = [base["weights"], digests[ADAPTER_CONFIG], digests[ADAPTER_MODEL]]
+    elif weight_files(digests) == [SINGLE]:
+        return digests[SINGLE]
+    else:
+        parts = [digests[name] for name in [INDEX, *weight_files(digests)]]
+    return sha256_of("\n".join(parts).encode())
+
+
+def weight_files(names) -> list[str]:
+    """The files of weights among these names, in order; empty where some are missing."""
+    if SINGLE in names:
+        return [SINGLE]
+    shards = sorted(name for name in names if SHARD.fullmatch(name))
+    whole = INDEX in names and shards == [shard_name(i, len(shards)) for i in range(len(shards))]
+    return shards if whole else []
+
+
+def shard_name(index: int, count: int) -> str:
+    return f"model-{index + 1:05d}-of-{count:05d}.safetensors"
+
+
+def shards_of(weights: Weights, most: int) -> dict[str, Weights]:
+    """Which file has which weights, as save_pretrained shares them out: in their order, as many as fit."""
+    shards: list[Weights] = [{}]
+    size = 0
+    for name, tensor in weights.items():
+        extent = tensor.numel() * 4
+        if size > 0 and size + extent > most:
+            shards.append({})
+            size = 0
+        shards[-1][name] = tensor
+        size += extent
+    if len(shards) == 1:
+        return {SINGLE: shards[0]}
+    return {shard_name(i, len(shards)): shard for i, shard in enumerate(shards)}
+
+
+def index_of(shards: dict[str, Weights]) -> bytes:
+    total = sum(tensor.numel() * 4 for shard in shards.values() for tensor in shard.values())
+    places = {name: file for file, shard in shards.items() for name in shard}
+    index = {"metadata": {"total_size": total}, "weight_map": places}
+    return f"{json.dumps(index, indent=2, ensure_ascii=False)}\n".encode()
 
 
 def lora_of(config: dict) -> dict:
@@ -163,18 +232,27 @@ def peft_config(lora: dict, base: str) -> dict:
     }
 
 
-def contents_of(checkpoint: Checkpoint) -> dict[str, bytes]:
-    """Every file but the manifest, by name, in the order in which a manifest has them."""
-    policy = checkpoint.policy
+def contents_of(
+    checkpoint: Checkpoint, step: dict | None = None, most: int = MAX_SHARD_BYTES
+) -> dict[str, bytes]:
+    """Every file but the manifest, by name, in the order in which a manifest has them; `step` in the place of moments;
+    weights of more bytes than `most` in shards."""
+    policy, critic = checkpoint.policy, checkpoint.critic
+    if step:
+        policy, critic = policy.without_moments(), critic and critic.without_moments()
     contents = dict(checkpoint.files)
     updates = {"updates": str(policy.updates)}
     contents["optimizer.safetensors"] = tensors_file.write(prefixed(policy), updates)
-    if checkpoint.critic:
-        critic = checkpoint.critic
+    if step:
+        contents[TRAIN_REQUEST] = json_bytes(step)
+    if critic:
         tensors = critic.weights | prefixed(critic)
         contents[CRITIC] = tensors_file.write(tensors, {"updates": str(critic.updates)})
     if checkpoint.lora is None:
-        contents["model.safetensors"] = tensors_file.write(policy.weights, {"format": "pt"})
+        shards = shards_of(policy.weights, most)
+        contents |= {name: tensors_file.write(shard, {"format": "pt"}) for name, shard in shards.items()}
+        if len(shards) > 1:
+            contents[INDEX] = index_of(shards)
     else:
         peft = peft_config(checkpoint.lora, f"sha256:{checkpoint.base['weights']}")
         contents[ADAPTER_CONFIG] = f"{json.dumps(peft, indent=2, ensure_ascii=False)}\n".encode()
@@ -190,7 +268,8 @@ def prefixed(trained: Trained) -> Weights:
 def save(store: ObjectStore, request: dict, checkpoint: Checkpoint, backend: str) -> dict:
     """The files, then the manifest, which makes them a checkpoint; its ref. An attempt that is repeated takes over what an
     earlier one uploaded. Raises Fault("store", "checkpoint-conflict") for other bytes under the same step and weights."""
-    contents = contents_of(checkpoint)
+    most = (request.get("compute") or {}).get("maxShardBytes", MAX_SHARD_BYTES)
+    contents = contents_of(checkpoint, instead_of_moments(request), most)
     digests = {name: sha256_of(data) for name, data in contents.items()}
     weights = version_of(digests, checkpoint.base)
     folder = f"runs/{request['run']}/checkpoints/{request['step']:06d}-{weights[:12]}"

@@ -85,17 +85,32 @@ class Learner:
         # A step that was committed is not made again: who was first may have computed other bits.
         record = self.ranks.first(lambda: self.store.find_json(key))
         if record is None:
-            record = self._step(request, key, stopped)
+            record = self._record(request, key, stopped)
         spans = [{"part": "learner", "start": start, "end": now()}]
         return {name: record[name] for name in ("checkpoint", "metrics", "backend")} | {"spans": spans}
 
-    def _step(self, request: dict, key: str, stopped: Callable[[], bool]) -> dict:
+    def _record(self, request: dict, key: str, stopped: Callable[[], bool]) -> dict:
+        held, metrics, backend = self._step(request, stopped)
+        saved = self.ranks.first(lambda: checkpoints.save(self.store, request, held.checkpoint, backend))
+        held.manifest = saved["manifest"]["sha256"]
+        self.held = held
+        report = {
+            "stage": request["stage"],
+            "step": request["step"],
+            "metrics": metrics,
+            "checkpoint": saved,
+            "backend": self.backend,
+        }
+        return self.ranks.first(lambda: self.store.keep_json(key, report)[1])
+
+    def _step(self, request: dict, stopped: Callable[[], bool]) -> tuple[Held, dict, str]:
+        """Computes a step, and stores nothing."""
         objective, critic = request["objective"], request.get("critic")
         compute = DEFAULT_COMPUTE | (request.get("compute") or {})
         loss = loss_of(objective) if objective else None
         check_settings(objective, critic, compute, loss)
         batch = self.ranks.agree(lambda: decode(self.store.get(request["batch"])))
-        held = self._take(request, compute)
+        held = self._take(request, compute, stopped)
         checkpoint = held.checkpoint
         config, unknown = checkpoint.config, self._unknown(checkpoint)
         check_batch(batch, loss, critic)
@@ -121,19 +136,9 @@ class Learner:
         checkpoint.policy = held.policy.trained()
         checkpoint.critic = held.critic.trained() if held.critic else None
         backend = self.backend if compute["precision"] == "float32" else f"{self.backend}, {compute['precision']}"
-        saved = self.ranks.first(lambda: checkpoints.save(self.store, request, checkpoint, backend))
-        held.manifest = saved["manifest"]["sha256"]
-        self.held = held
-        report = {
-            "stage": request["stage"],
-            "step": request["step"],
-            "metrics": metrics,
-            "checkpoint": saved,
-            "backend": self.backend,
-        }
-        return self.ranks.first(lambda: self.store.keep_json(key, report)[1])
+        return held, metrics, backend
 
-    def _take(self, request: dict, compute: dict) -> Held:
+    def _take(self, request: dict, compute: dict, stopped: Callable[[], bool]) -> Held:
         """The parent as the step is to train it. It is this step's alone until that has ended well."""
         held, self.held = self.held, None
         lora, parent = request.get("lora"), request["parent"]
@@ -143,7 +148,13 @@ class Learner:
             return held
         if fits and held.checkpoint.lora is not None and same_lora(held.checkpoint.lora, lora) and not request["resetOptimizer"]:
             return held
+        del held
+        # Moments that are thrown away need not be made again.
+        again = None if request["resetOptimizer"] else self._again(parent, stopped)
         checkpoint = self.ranks.agree(lambda: checkpoints.load(self.store, parent))
+        if again:
+            checkpoint.policy = with_moments_of(checkpoint.policy, again.policy)
+            checkpoint.critic = checkpoint.critic and with_moments_of(checkpoint.critic, again.critic)
         if lora is not None and checkpoint.lora is None:
             base = checkpoint.policy.weights
             adapter = initial_adapter(base, lora, request["seed"])
@@ -163,6 +174,12 @@ class Learner:
         if checkpoint.critic and request.get("critic"):
             critic = self._critic(checkpoint, checkpoint.critic, compute)
         return Held("", manner, checkpoint, self._policy(checkpoint, compute), critic)
+
+    def _again(self, ref: dict, stopped: Callable[[], bool]) -> Checkpoint | None:
+        """What a checkpoint's step comes to, where the store has no moments of it; before it that of its own parent is made
+        again, back to a checkpoint that has some. The stored weights count: a GPU comes to others."""
+        made_by = self.ranks.agree(lambda: checkpoints.made_by(self.store, ref))
+        return None if made_by is None else self._step(made_by, stopped)[0].checkpoint
 
     def _policy(self, checkpoint: Checkpoint, compute: dict) -> Network:
         base = checkpoint.policy.weights if checkpoint.lora is None else checkpoint.base_weights
@@ -323,6 +340,10 @@ class Learner:
 def same_lora(one: dict | None, other: dict | None) -> bool:
     sorted_of = lambda lora: lora and [lora["rank"], lora["alpha"], lora["rsLora"], sorted(lora["targetModules"])]
     return sorted_of(one) == sorted_of(other)
+
+
+def with_moments_of(stored: Trained, made: Trained) -> Trained:
+    return Trained(stored.weights, made.first, made.second, stored.updates)
 
 
 PROBE_TOKENS = 256

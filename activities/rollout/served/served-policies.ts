@@ -14,7 +14,7 @@ import { Fleet } from './fleet.ts';
 import { HandOver } from './hand-over.ts';
 import type { ServedVersion } from './hand-over.ts';
 import { Replica } from './replica.ts';
-import { stageCheckpoint } from './staging.ts';
+import { stageCheckpoint, stagedName } from './staging.ts';
 
 /** Checkpoints that lie in the folder at once, of those that this process has put there and nobody samples with. */
 const MOST_STAGED = 3;
@@ -117,7 +117,8 @@ export class ServedPolicies implements PolicyProvider {
     const idle = [...this.staged].filter(([, { weights }]) => (this.leases.get(weights) ?? 0) === 0);
     for (const [key, { weights }] of idle.slice(0, Math.max(0, this.staged.size - MOST_STAGED))) {
       this.staged.delete(key);
-      await rm(join(this.spec.folder, weights), { recursive: true, force: true }).catch(() => undefined);
+      const name = stagedName(weights, this.spec.dtype);
+      await rm(join(this.spec.folder, name), { recursive: true, force: true }).catch(() => undefined);
     }
   }
 
@@ -139,6 +140,7 @@ export class ServedPolicies implements PolicyProvider {
       checkpoint,
       this.spec.folder,
       new AbortController().signal,
+      this.spec.dtype,
     );
     const adapter = staged.isAdapter ? `gradus-${checkpoint.weights.slice(0, NAME_DIGITS)}` : null;
     return { staged, adapter };

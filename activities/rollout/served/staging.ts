@@ -1,13 +1,15 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { ADAPTER_CONFIG } from '../../../engine/lora/peft-format.ts';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { BlobRef, CheckpointRef } from '../../../core/refs.ts';
+import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
 import type { ObjectStore } from '../../../store/objects/object-store.ts';
-import { CRITIC, readManifest } from '../../../store/training/checkpoints.ts';
+import { ONLY_LEARNERS, readManifest } from '../../../store/training/checkpoints.ts';
+import { digestsOfRounded, writeRounded } from './rounded.ts';
 
 export interface StagedCheckpoint {
   /** Under the staging folder; named after the digest of the weights. */
@@ -18,11 +20,15 @@ export interface StagedCheckpoint {
   parent: CheckpointRef | undefined;
 }
 
-/** The learner's own: no server reads them. */
-const NOT_SERVED = new Set(['optimizer.safetensors', CRITIC]);
+type Dtype = ServedPolicySpec['dtype'];
+
+/** By its float32 weights, whatever these are rounded to: that is the version of a policy. */
+export const stagedName = (weights: string, dtype: Dtype): string =>
+  dtype === 'bfloat16' ? `${weights}-bfloat16` : weights;
 
 /**
  * Puts a checkpoint into a folder that servers read, whole or not at all; what is there already is read again and compared.
+ * With `bfloat16` its weights are rounded, and `staged.json` has the digests of what came of it; an adapter stays as it is.
  * Throws GradusError('policy', 'staging') when the folder cannot be written.
  */
 export async function stageCheckpoint(
@@ -30,32 +36,57 @@ export async function stageCheckpoint(
   ref: CheckpointRef,
   folder: string,
   signal: AbortSignal,
+  dtype?: Dtype,
 ): Promise<StagedCheckpoint> {
   const manifest = await readManifest(store, ref.manifest, { signal });
-  const files = Object.entries(manifest.files).filter(([name]) => !NOT_SERVED.has(name));
   const isAdapter = manifest.files[ADAPTER_CONFIG] !== undefined;
-  const staged = { name: ref.weights, isAdapter, parent: manifest.parent };
-  const to = join(folder, ref.weights);
-  if (await isWhole(to, files)) return staged;
-  const begun = join(folder, `.${ref.weights}-${randomUUID()}`);
+  const name = stagedName(ref.weights, isAdapter ? undefined : dtype);
+  const to = join(folder, name);
+  if (dtype === 'bfloat16' && !isAdapter) {
+    const isThere = async () => {
+      const digests = await digestsOfRounded(to, ref.weights);
+      return digests !== null && isWhole(to, digests);
+    };
+    await putWhole(to, isThere, (begun) => writeRounded(store, ref, begun, signal), signal);
+  } else {
+    const files = Object.entries(manifest.files).filter(([file]) => !ONLY_LEARNERS.has(file));
+    const write = async (begun: string) => {
+      for (const [file, blob] of files) await writeFile(join(begun, file), await store.get(blob, { signal }));
+    };
+    await putWhole(to, () => isWhole(to, files), write, signal);
+  }
+  return { name, isAdapter, parent: manifest.parent };
+}
+
+/** Writes beside the folder, which comes to be in one moment. */
+async function putWhole(
+  to: string,
+  isThere: () => Promise<boolean>,
+  write: (begun: string) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (await isThere()) return;
+  const begun = join(dirname(to), `.${basename(to)}-${randomUUID()}`);
   try {
     await mkdir(begun, { recursive: true });
-    for (const [name, file] of files) await writeFile(join(begun, name), await store.get(file, { signal }));
+    await write(begun);
     await rm(to, { recursive: true, force: true });
     await rename(begun, to);
   } catch (error) {
     await rm(begun, { recursive: true, force: true });
     signal.throwIfAborted();
     // Another worker has put it there meanwhile.
-    if (await isWhole(to, files)) return staged;
+    if (await isThere()) return;
     if (error instanceof GradusError) throw error;
     const why = `${to} cannot be written: ${messageOf(error)}. Give policy.folder a folder that workers write and servers read`;
     throw new GradusError('policy', 'staging', why, { retryable: true, cause: error });
   }
-  return staged;
 }
 
-async function isWhole(folder: string, files: readonly [string, BlobRef][]): Promise<boolean> {
+async function isWhole(
+  folder: string,
+  files: readonly [string, Pick<BlobRef, 'sha256'>][],
+): Promise<boolean> {
   for (const [name, { sha256 }] of files) {
     const hash = createHash('sha256');
     try {

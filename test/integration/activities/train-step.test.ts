@@ -3,11 +3,20 @@ import { createTraining } from '../../../activities/training/learner.ts';
 import type { Objective } from '../../../core/algorithms/objective.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import type { TrainRequest } from '../../../core/requests.ts';
+import type { LoraSpec } from '../../../core/schema/lora.ts';
 import { RandomStream } from '../../../core/random.ts';
 import type { Learner, TrainBatch } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { putBatch } from '../../../store/training/batches.ts';
-import { CRITIC, loadCheckpoint, saveCheckpoint } from '../../../store/training/checkpoints.ts';
+import {
+  adoptCheckpoint,
+  CRITIC,
+  loadCheckpoint,
+  readManifest,
+  saveCheckpoint,
+} from '../../../store/training/checkpoints.ts';
+import { applyRetention } from '../../../store/training/retention.ts';
+import { TRAIN_REQUEST } from '../../../store/training/train-request.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { checkpointAt, smallConfig } from '../../support/store/fixtures.ts';
 
@@ -111,6 +120,44 @@ test('steps with a critic go on from the store as from memory, to the bit', asyn
   const [a, b] = [await loadCheckpoint(store, checkpoint), await loadCheckpoint(store, resumed)];
   expect(b.manifest.files[CRITIC]!.sha256).toBe(a.manifest.files[CRITIC]!.sha256);
   expect(b.state.critic!.updates).toBe(6);
+});
+
+const COMPUTE = { precision: 'float32', gradientCheckpointing: false, microBatchTokens: 0 } as const;
+
+test('where every third checkpoint has moments, a learner that knows only the store makes the steps between again', async () => {
+  const critic = { clip: 0.2, optimizer: { ...optimizer, learningRate: 5e-3 } };
+  const lora = { rank: 2, alpha: 4, targetModules: ['q_proj', 'down_proj'], rsLora: false } as LoraSpec;
+  const all = await requestOf('moments-all', { critic, lora, compute: COMPUTE });
+  const some = { critic, lora, compute: { ...COMPUTE, saveOptimizerEvery: 3 } };
+  const [live, lost] = await Promise.all(['moments-live', 'moments-lost'].map((run) => requestOf(run, some)));
+  const oneLearner = createTraining({ store, learner });
+  const anew = () => createTraining({ store, learner });
+  let [expected, kept, resumed] = await Promise.all(
+    ['moments-all', 'moments-live', 'moments-lost'].map((run) => beginning(run)),
+  );
+  for (const step of [1, 2, 3, 4]) {
+    ({ checkpoint: expected } = await anew().trainStep(all(step, expected!), signal));
+    ({ checkpoint: kept } = await oneLearner.trainStep(live!(step, kept!), signal));
+    ({ checkpoint: resumed } = await anew().trainStep(lost!(step, resumed!), signal));
+    const [whole, a, b] = await Promise.all(
+      [expected, kept, resumed].map((ref) => loadCheckpoint(store, ref)),
+    );
+    for (const { manifest, state } of [a!, b!]) {
+      const has = step === 3;
+      expect(manifest.files[TRAIN_REQUEST] === undefined, `step ${step}`).toBe(has);
+      expect([state.firstMoments.size > 0, state.critic!.secondMoments.size > 0]).toEqual([has, has]);
+      expect(state.adapter!.weights).toEqual(whole!.state.adapter!.weights);
+      expect(state.critic!.weights).toEqual(whole!.state.critic!.weights);
+      if (has) expect(state).toEqual(whole!.state);
+    }
+  }
+  // The newest cannot be gone on from without the moments of step 3, and the base.
+  await applyRetention(store, 'moments-lost', { keepLast: 1, keepBest: 0, keepEvery: 0, pinned: [] });
+  const { folders } = await store.listFolder('runs/moments-lost/checkpoints/');
+  expect(folders.map((folder) => Number.parseInt(folder.split('/').at(-2)!, 10))).toEqual([0, 3, 4]);
+  const more = await anew().trainStep(lost!(5, resumed!), signal);
+  const adopted = await adoptCheckpoint(store, more.checkpoint, 'moments-adopted');
+  expect(Object.keys((await readManifest(store, adopted.manifest)).files)).not.toContain(TRAIN_REQUEST);
 });
 
 test('a step of the critic alone leaves the weights of the policy, in a checkpoint of its own', async () => {

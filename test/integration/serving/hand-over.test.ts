@@ -1,19 +1,23 @@
-import { mkdtemp, readdir, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { StagedManifest } from '../../../activities/rollout/served/rounded.ts';
 import { ServedPolicies } from '../../../activities/rollout/served/served-policies.ts';
 import type { PolicyLease } from '../../../activities/rollout/policies.ts';
 import { createTraining } from '../../../activities/training/learner.ts';
 import { exportModel } from '../../../cli/export-model.ts';
 import { randomKey } from '../../../core/random.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
-import type { ModelConfig } from '../../../core/model/config.ts';
+import type { HostTensor, ModelConfig } from '../../../core/model/config.ts';
 import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
 import { adapterShapes } from '../../../engine/lora/adapter-shapes.ts';
 import { createDecoder } from '../../../engine/decoder/decoder.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import type { Learner } from '../../../engine/learner/contract.ts';
+import { decode, encode } from '../../../engine/safetensors/dtypes.ts';
+import type { FloatDtype } from '../../../engine/safetensors/dtypes.ts';
+import { sha256Hex } from '../../../store/digest.ts';
 import { loadPolicy, saveCheckpoint } from '../../../store/training/checkpoints.ts';
 import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
 import { startPolicyServer } from '../../support/policy-server/start-policy-server.ts';
@@ -72,7 +76,9 @@ async function save(step: number, parent?: CheckpointRef): Promise<CheckpointRef
     ]),
   );
   const state = { ...content.state, weights };
-  return saveCheckpoint(store, { ...content, parent, files: files(content.files), state });
+  // The last one lies in shards.
+  const maxShardBytes = step === 2 ? 20_000 : undefined;
+  return saveCheckpoint(store, { ...content, parent, files: files(content.files), state, maxShardBytes });
 }
 
 async function saveAdapter(step: number, base: CheckpointRef, parent: CheckpointRef): Promise<CheckpointRef> {
@@ -153,10 +159,19 @@ const sample = (
   );
 
 /** What the weights of a checkpoint say of tokens, by the decoder of workers. */
-async function locally(checkpoint: CheckpointRef, prefix: number[], tokens: number[]): Promise<number[]> {
+async function locally(
+  checkpoint: CheckpointRef,
+  prefix: number[],
+  tokens: number[],
+  dtype: FloatDtype = 'F32',
+): Promise<number[]> {
   const decoder = createDecoder({ threads: 1 });
   const { weights } = await loadPolicy(store, checkpoint);
-  await decoder.load('local', config, weights);
+  const rounded = [...weights].map(([name, { shape, data }]): [string, HostTensor] => [
+    name,
+    { shape, data: decode(encode(data, dtype), dtype) as Float32Array },
+  ]);
+  await decoder.load('local', config, new Map(rounded));
   const logprobs: number[] = [];
   for (const [i, token] of tokens.entries()) {
     const { alternatives } = await decoder.sample({
@@ -191,6 +206,40 @@ describe.each(['vllm', 'sglang'] as const)('%s', (dialect) => {
       await expectSampledBy(checkpoint, leased);
       leased.release();
     }
+  });
+
+  test('samples with weights in bfloat16 that bear the version of those in float32', async () => {
+    const own = await mkdtemp(join(folder, 'rounded-'));
+    const over = { server: dialect, dtype: 'bfloat16', folder: own, tolerance: 0.02 } as const;
+    const server = await start({ dialect });
+    const policies = policiesOf(specOf([server], over));
+    for (const checkpoint of [whole[1]!, whole[2]!]) {
+      const leased = await lease(policies, checkpoint);
+      const { tokens, samplerLogprobs, served } = await sample(leased);
+      expect(served).toMatchObject({ weights: checkpoint.weights });
+      const exact = await locally(checkpoint, [1, 2, 3], tokens);
+      const rounded = await locally(checkpoint, [1, 2, 3], tokens, 'BF16');
+      samplerLogprobs.forEach((value, i) => expect(value).toBeCloseTo(rounded[i]!, 4));
+      const gap = samplerLogprobs.reduce((sum, value, i) => sum + Math.abs(value - exact[i]!), 0);
+      expect(gap / tokens.length).toBeGreaterThan(1e-5);
+      leased.release();
+    }
+    // Every file is named with its digest; one that was damaged is put there again.
+    const staged = join(own, `${whole[2]!.weights}-bfloat16`);
+    const manifest = JSON.parse(await readFile(join(staged, 'staged.json'), 'utf8')) as StagedManifest;
+    expect(manifest).toMatchObject({ weights: whole[2]!.weights, dtype: 'bfloat16' });
+    expect(Object.keys(manifest.files)).toEqual(
+      (await readdir(staged)).filter((name) => name !== 'staged.json').toSorted(),
+    );
+    await truncate(join(staged, 'model.safetensors'), 1000);
+    (await lease(policiesOf(specOf([await start({ dialect })], over)), whole[2]!)).release();
+    const { sha256, bytes } = manifest.files['model.safetensors']!;
+    const there = await readFile(join(staged, 'model.safetensors'));
+    expect([sha256Hex(there), there.length]).toEqual([sha256, bytes]);
+    // Rounding does not hide a server that keeps its old weights.
+    const other = policiesOf(specOf([server], over));
+    await server.fault({ name: 'load-forgotten', times: 1 });
+    await expect(lease(other, whole[1]!)).rejects.toThrow(/does not compute with them/);
   });
 
   test('samples with each adapter, and with the model that it began with', async () => {

@@ -18,10 +18,18 @@ import { applyRetention, collectGarbage, pinCheckpoints } from '../../../store/t
 import { batchKey } from '../../../store/keys.ts';
 import { loadBatch, putBatch } from '../../../store/training/batches.ts';
 import { loadTrajectories, putTrajectories } from '../../../store/rollout/trajectories.ts';
+import type { ModelConfig } from '../../../core/model/config.ts';
+import { MAX_SHARD_BYTES, weightFilesOf } from '../../../engine/hf-shards.ts';
 import { beginCritic } from '../../../engine/learner/critic.ts';
 import { tokenizerConfigOf, withDialect } from '../../../engine/dialect/checkpoint-dialect.ts';
 import { FaultyProxy } from './faulty-proxy.ts';
-import { checkpointAt, largerConfig, randomBytes, smallConfig } from '../../support/store/fixtures.ts';
+import {
+  checkpointAt,
+  largerConfig,
+  randomBytes,
+  randomWeights,
+  smallConfig,
+} from '../../support/store/fixtures.ts';
 import { put } from './raw.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
@@ -32,6 +40,8 @@ const steps = async (run: string) =>
   (await findCheckpoints(store, run)).checkpoints.map(({ ref }) => ref.step);
 const textsOf = (files: ModelFiles) =>
   new Map([...files.keys()].toSorted().map((name) => [name, textOf(files, name)]));
+const shardsOf = (config: ModelConfig, most: number) =>
+  weightFilesOf(config, randomWeights(config, 0), 4, most).map(({ name }) => name);
 const fileOf = (ref: { manifest: { key: string } }, name: string) =>
   ref.manifest.key.replace('manifest.json', name);
 
@@ -164,40 +174,57 @@ test('another checkpoint with the same step and weights does not mix with one th
   expect(await steps('conflict')).toEqual([]);
 });
 
-test('an upload whose process is killed in the middle is never picked up, and a retry completes it', async () => {
-  await saveCheckpoint(store, checkpointAt(1, largerConfig));
-  const proxy = await FaultyProxy.start(server.port);
-  onTestFinished(() => proxy.close());
-  const stalled = proxy.stallAt('/optimizer.safetensors', 500_000);
-  const script = join(import.meta.dirname, 'save-checkpoint.ts');
-  const options = JSON.stringify(server.options({ port: proxy.port }));
-  const child = spawn(process.execPath, ['--import', 'tsx', script, options, '2'], {
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
-  const ended = once(child, 'exit');
-  await Promise.race([
-    stalled,
-    ended.then(() => Promise.reject(new Error('the upload ended before it was killed'))),
-  ]);
-  const folder = `runs/run-1/checkpoints/000002-`;
-  await expect.poll(() => store.list(folder), { timeout: 30_000 }).toHaveLength(5);
-  child.kill('SIGKILL');
-  expect(await ended).toEqual([null, 'SIGKILL']);
-  await proxy.close();
+const [, secondShard] = shardsOf(largerConfig, 300_000);
+test.each([
+  ['of moments', 'optimizer.safetensors', MAX_SHARD_BYTES],
+  ['of a shard', secondShard!, 300_000],
+])(
+  'an upload %s whose process is killed in the middle is never picked up, and a retry completes it',
+  async (what, file, maxShardBytes) => {
+    const run = what.replaceAll(' ', '-');
+    await saveCheckpoint(store, checkpointAt(1, largerConfig, run));
+    const proxy = await FaultyProxy.start(server.port);
+    onTestFinished(() => proxy.close());
+    const stalled = proxy.stallAt(`/${file}`, 50_000);
+    const script = join(import.meta.dirname, 'save-checkpoint.ts');
+    const options = JSON.stringify(server.options({ port: proxy.port }));
+    const child = spawn(
+      process.execPath,
+      ['--import', 'tsx', script, options, '2', run, String(maxShardBytes)],
+      {
+        stdio: ['ignore', 'inherit', 'inherit'],
+      },
+    );
+    const ended = once(child, 'exit');
+    await Promise.race([
+      stalled,
+      ended.then(() => Promise.reject(new Error('the upload ended before it was killed'))),
+    ]);
+    const content = { ...checkpointAt(2, largerConfig, run), maxShardBytes };
+    const shards = shardsOf(largerConfig, maxShardBytes);
+    // Weights, their index where there are shards, and moments, without the one that hangs.
+    const large = shards.length === 1 ? 1 : shards.length + 1;
+    const folder = `runs/${run}/checkpoints/000002-`;
+    await expect.poll(() => store.list(folder), { timeout: 30_000 }).toHaveLength(content.files.size + large);
+    child.kill('SIGKILL');
+    expect(await ended).toEqual([null, 'SIGKILL']);
+    await proxy.close();
 
-  const found = await findCheckpoints(store, 'run-1');
-  expect(found.checkpoints.map(({ ref }) => ref.step)).toEqual([1]);
-  const begun = found.incomplete[0]!;
-  expect(begun).toMatchObject({ step: 2, hasManifest: false, reason: 'it has no manifest' });
-  expect(begun.keys).not.toContain(`${begun.folder}/optimizer.safetensors`);
-  // It may be in the middle of being written, for all that anyone knows.
-  expect(await collectGarbage(store, 'run-1')).toEqual([]);
+    const found = await findCheckpoints(store, run);
+    expect(found.checkpoints.map(({ ref }) => ref.step)).toEqual([1]);
+    const begun = found.incomplete[0]!;
+    expect(begun).toMatchObject({ step: 2, hasManifest: false, reason: 'it has no manifest' });
+    expect(begun.keys).not.toContain(`${begun.folder}/${file}`);
+    // It may be in the middle of being written, for all that anyone knows.
+    expect(await collectGarbage(store, run)).toEqual([]);
 
-  const content = checkpointAt(2, largerConfig);
-  const ref = await saveCheckpoint(store, content);
-  expect((await loadCheckpoint(store, ref)).state).toEqual(content.state);
-  expect(await steps('run-1')).toEqual([1, 2]);
-});
+    const ref = await saveCheckpoint(store, content);
+    expect((await loadCheckpoint(store, ref)).state).toEqual(content.state);
+    const { manifest } = await loadCheckpoint(store, ref);
+    expect(await store.list(folder)).toHaveLength(Object.keys(manifest.files).length + 1);
+    expect(await steps(run)).toEqual([1, 2]);
+  },
+);
 
 test('a folder without manifest, with a file missing, or with a damaged manifest is no checkpoint', async () => {
   const refs = [];

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createTraining } from '../../../activities/training/learner.ts';
@@ -5,16 +6,20 @@ import { GradusError } from '../../../core/errors.ts';
 import type { Episode, RolloutGroup } from '../../../core/episode/episode.ts';
 import { RandomStream } from '../../../core/random.ts';
 import type { ScoreRequest, ScoreResult, TrainRequest, TrainResult } from '../../../core/requests.ts';
+import { DEFAULT_COMPUTE } from '../../../engine/learner/contract.ts';
 import type { Learner } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { putTrajectories } from '../../../store/rollout/trajectories.ts';
 import { probeKey } from '../../../store/keys.ts';
 import { probes } from '../../../store/training/probes.ts';
 import { loadCheckpoint } from '../../../store/training/checkpoints.ts';
+import { findCheckpoints } from '../../../store/training/find-checkpoints.ts';
+import { TRAIN_REQUEST } from '../../../store/training/train-request.ts';
 import { scoresCodec } from '../../../store/training/scores.ts';
 import { LEARNER_CASES } from '../../support/engine/learner-cases.ts';
 import { apart, caseOf, sizeOf } from '../../support/learner-steps.ts';
 import { ROOT } from '../../support/markdown.ts';
+import { FaultyProxy } from '../store/faulty-proxy.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { TorchLines, withTorch } from '../../support/torch-learner.ts';
 
@@ -76,13 +81,18 @@ function groups(): RolloutGroup[] {
 await withTorch((python) => {
   let learner: Learner;
   let torch: TorchLines;
+  let proxy: FaultyProxy;
+  const losses = path.join(ROOT, 'examples/own_loss.py');
+  const surroundings = { ...server.environment(), GRADUS_TORCH_LOSSES: losses };
+
   beforeAll(async () => {
-    const losses = path.join(ROOT, 'examples/own_loss.py');
-    torch = new TorchLines(python, { ...server.environment(), GRADUS_TORCH_LOSSES: losses });
+    proxy = await FaultyProxy.start(server.port);
+    torch = new TorchLines(python, { ...surroundings, GRADUS_S3_URL: `http://127.0.0.1:${proxy.port}` });
     learner = await createLocalLearner({ backend: 'cpu' });
   });
   afterAll(async () => {
     await torch?.close();
+    await proxy?.close();
     await learner?.close();
   });
 
@@ -186,6 +196,54 @@ await withTorch((python) => {
     expect(again.checkpoint).toEqual(result.checkpoint);
     expect(again.metrics).toEqual(result.metrics);
   });
+
+  test('where every third checkpoint has moments, a learner that is killed in the upload of a shard comes to the same digests', async () => {
+    const compute = { ...DEFAULT_COMPUTE, saveOptimizerEvery: 3, maxShardBytes: 20_000 };
+    const one = { ...caseNamed('clipped'), more: { compute } };
+    const [kept, lost] = await Promise.all(
+      ['moments-kept', 'moments-lost'].map((run) => caseOf(store, run, one)),
+    );
+    const digests = async ({ checkpoint }: TrainResult) => {
+      const { manifest, state } = await loadCheckpoint(store, checkpoint);
+      expect(state.firstMoments.size > 0).toBe(checkpoint.step === 3);
+      const files = Object.entries(manifest.files).filter(([file]) => file !== TRAIN_REQUEST);
+      return files.map(([file, { sha256 }]) => [file, sha256]);
+    };
+    const expected: [string, string][][] = [];
+    let last = kept!.first;
+    for (const step of [1, 2, 3]) {
+      const made = await torch.result<TrainResult>('trainStep', kept!.request(step, last));
+      expected.push((await digests(made)) as [string, string][]);
+      last = made.checkpoint;
+    }
+    const shards = expected[0]!.map(([file]) => file).filter((file) => file.startsWith('model-'));
+    expect(shards.length).toBeGreaterThan(2);
+    last = lost!.first;
+    for (const step of [1, 2, 3]) {
+      const request = lost!.request(step, last);
+      if (step === 3) {
+        const stalled = proxy.stallAt(`/${shards[1]}`, 500);
+        // With it go the moments of steps 1 and 2, which the store does not have.
+        torch.process.stdin!.write(`${JSON.stringify({ activity: 'trainStep', request })}\n`);
+        await stalled;
+        torch.process.kill('SIGKILL');
+        await once(torch.process, 'exit');
+        torch = new TorchLines(python, surroundings);
+      }
+      const made = await torch.result<TrainResult>('trainStep', request);
+      const files = await digests(made);
+      expect(files, `step ${step}`).toEqual(expected[step - 1]);
+      last = made.checkpoint;
+    }
+    // The TypeScript learner goes on from where the store has no moments, too.
+    const training = createTraining({ store, learner });
+    const second = (await findCheckpoints(store, 'moments-lost')).checkpoints.at(-2)!;
+    const other = { ...lost!.request(3, second.ref), run: 'moments-other' };
+    const { state } = await loadCheckpoint(store, (await training.trainStep(other, signal)).checkpoint);
+    const { state: wanted } = await loadCheckpoint(store, last);
+    expect(apart(wanted.weights, state.weights)).toBeLessThan(1e-3 * sizeOf(wanted.weights));
+    expect(apart(wanted.firstMoments, state.firstMoments)).toBeLessThan(1e-3 * sizeOf(wanted.firstMoments));
+  }, 120_000);
 
   test('products in bfloat16 come near to the step in float32, and the checkpoint says so', async () => {
     const compute = { precision: 'bfloat16' as const, gradientCheckpointing: true, microBatchTokens: 0 };

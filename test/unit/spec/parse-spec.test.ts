@@ -217,6 +217,8 @@ test.each([
   [['model', 'lora'], { dropout: 0.1 }, 'dropout'],
   [['learner'], { precision: 'float16' }, 'learner.precision'],
   [['learner'], { microBatchTokens: -1 }, 'learner.microBatchTokens'],
+  [['learner'], { maxShardBytes: 0 }, 'learner.maxShardBytes'],
+  [['learner'], { saveOptimizerEvery: 0 }, 'learner.saveOptimizerEvery'],
 ])('a spec with %j: %j is refused', (path, value, named) => {
   expect(problemsOf(withAt(path, value)).join()).toContain(named);
 });

@@ -33,10 +33,25 @@ test('servers get adapters where the run trains one, and all weights otherwise',
   });
 });
 
+test('servers of weights in bfloat16 may be further from the learner, and are not given any beside adapters', () => {
+  const rounded = { ...http, dtype: 'bfloat16' };
+  expect(parsed({ policy: http }).policy).toMatchObject({ tolerance: 0.02 });
+  expect(parsed({ policy: rounded }).policy).toMatchObject({ dtype: 'bfloat16', tolerance: 0.05 });
+  expect(parsed({ policy: { ...rounded, tolerance: 0.01 } }).policy).toMatchObject({ tolerance: 0.01 });
+  expect(problemsOf({ ...tiny, policy: rounded, model: { ...tiny.model, lora: {} } })).toEqual([
+    expect.stringMatching(/^policy.dtype: is of weights that servers are given/),
+  ]);
+});
+
 describe('tokens are weighed by importance, for another engine than the learner has sampled them', () => {
   test('with a cap of 2 where the spec says nothing', () => {
     expect(capOf({ kind: 'grpo' })).toBe(2);
     expect(capOf({ kind: 'dapo' })).toBe(2);
+    const rounded = parsed({
+      policy: { ...http, dtype: 'bfloat16' },
+      stages: [warmStart, { ...rl, algorithm: { kind: 'grpo' } }],
+    });
+    expect(rounded.stages[1]).toMatchObject({ algorithm: { importanceCap: 2 } });
   });
 
   test('as the spec says where it does', () => {

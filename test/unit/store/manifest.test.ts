@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseManifest } from '../../../store/training/manifest.ts';
+import { parseManifest, policyVersion } from '../../../store/training/manifest.ts';
 
 const FOLDER = 'runs/run/checkpoints/000001-aaaaaaaaaaaa';
 const blob = (key: string) => ({ key, sha256: 'a'.repeat(64), bytes: 1 });
@@ -23,6 +23,21 @@ const invalid = expect.objectContaining({ boundary: 'store', type: 'invalid-mani
 test('a manifest names the files of its own folder', () => {
   const files = filesOf([...NAMES, 'chat_template.jinja']);
   expect(Object.keys(parse({ files }).files)).toContain('chat_template.jinja');
+});
+
+test('weights lie in one file, or in all shards with their index', () => {
+  const shards = [1, 2, 3].map((n) => `model-0000${n}-of-00003.safetensors`);
+  const small = NAMES.filter((name) => name !== 'model.safetensors');
+  const index = 'model.safetensors.index.json';
+  const { files } = parse({ files: filesOf([...small, ...shards, index]) });
+  const version = policyVersion({ files });
+  expect(version).toHaveLength(64);
+  const other = { ...files, [shards[1]!]: { ...files[shards[1]!]!, sha256: 'b'.repeat(64) } };
+  expect(policyVersion({ files: other })).not.toBe(version);
+  for (const missing of [...shards, index]) {
+    const rest = [...small, ...shards, index].filter((name) => name !== missing);
+    expect(() => parse({ files: filesOf(rest) })).toThrow(invalid);
+  }
 });
 
 // `gradus export` writes each file under its name, and retention deletes what the keys name.

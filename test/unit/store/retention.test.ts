@@ -30,12 +30,19 @@ test('of equal scores the later is the best, and one without a score is never am
 
 test('a base stays as long as an adapter that needs it, and no longer', () => {
   const base = candidate(0);
-  const adapters = [1, 2, 3].map((step) => ({ ...candidate(step), base: base.ref }));
+  const adapters = [1, 2, 3].map((step) => ({ ...candidate(step), needs: [base.ref] }));
   expect(deleted([base, ...adapters], { keepLast: 1 })).toEqual([1, 2]);
   expect(deleted([base, ...adapters, candidate(4)], { keepLast: 1 })).toEqual([0, 1, 2, 3]);
   expect(deleted([base, ...adapters, candidate(4)], { keepLast: 1, pinned: [adapters[1]!.ref] })).toEqual([
     1, 3,
   ]);
+});
+
+test('what makes moments again stays as long as a checkpoint without them', () => {
+  const [zero, one, two, three] = [0, 1, 2, 3].map((step) => candidate(step));
+  const chain = [zero!, { ...one!, needs: [zero!.ref] }, { ...two!, needs: [one!.ref] }, three!];
+  expect(deleted(chain, { keepLast: 1 })).toEqual([0, 1, 2]);
+  expect(deleted(chain, { keepLast: 2 })).toEqual([]);
 });
 
 test('the newest is never deleted, in whatever order they come', () => {
