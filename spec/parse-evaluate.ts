@@ -6,7 +6,6 @@ import { evaluateSchema } from '../core/schema/evaluate.ts';
 import type { EvaluateSpec, WrittenEvaluate } from '../core/schema/evaluate.ts';
 import { checkPolicy, toleranceOf } from '../core/schema/policy.ts';
 import type { ServedPolicySpec } from '../core/schema/policy.ts';
-import type { ServedPolicySpec } from '../core/schema/policy.ts';
 import { retentionSchema } from '../core/schema/retention.ts';
 import { checkReward, rewardSpecOf } from '../core/schema/reward.ts';
 import type { RewardSpec } from '../core/schema/reward.ts';
