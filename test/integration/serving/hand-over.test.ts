@@ -76,7 +76,9 @@ async function save(step: number, parent?: CheckpointRef): Promise<CheckpointRef
     ]),
   );
   const state = { ...content.state, weights };
-  return saveCheckpoint(store, { ...content, parent, files: files(content.files), state });
+  // The last one lies in shards.
+  const maxShardBytes = step === 2 ? 20_000 : undefined;
+  return saveCheckpoint(store, { ...content, parent, files: files(content.files), state, maxShardBytes });
 }
 
 async function saveAdapter(step: number, base: CheckpointRef, parent: CheckpointRef): Promise<CheckpointRef> {
