@@ -1,6 +1,7 @@
 import { Argument, Command, InvalidArgumentError } from 'commander';
 import { fail } from '../cli/fail.ts';
 import { untilInterrupted } from '../cli/until-interrupted.ts';
+import { agentBench } from './agent.ts';
 import { alarmsBench } from './alarms/alarms.ts';
 import type { Bench, BenchOptions } from './bench.ts';
 import { dashboardBench } from './dashboard/dashboard.ts';
@@ -23,6 +24,7 @@ import { sandboxBench } from './sandbox.ts';
 import { tokensBench } from './tokens.ts';
 
 const BENCHES: Record<string, Bench> = {
+  agent: agentBench,
   alarms: alarmsBench,
   rollout: rolloutBench,
   learner: learnerBench,
@@ -52,8 +54,8 @@ const BENCHES: Record<string, Bench> = {
   'faults:steps': stepsBench,
 };
 const NAMES = Object.keys(BENCHES);
-/** What needs most of a machine's memory, or things that no machine has by itself, runs where it is asked for by name. */
-const NOT_OF_ALL = /^(half-billion|faults:)/;
+/** What takes half an hour, needs most of a machine's memory, or things that no machine has by itself, runs where it is asked for by name. */
+const NOT_OF_ALL = /^(agent|half-billion|faults:)/;
 /** Those that compare cases, which `--only` names. */
 const WITH_CASES = new Set(['methods', 'claims', 'families', 'footprint', 'faults:builds']);
 const GROUPS = new Set(NAMES.filter((name) => name.includes(':')).map((name) => name.split(':')[0]!));

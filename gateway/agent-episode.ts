@@ -41,6 +41,8 @@ export interface AgentEpisodeOptions {
    * found again. False: an agent that goes on, whose turns are read from the store.
    */
   startsOver: boolean;
+  /** Whether an episode of more than one path of turns has failed; absent: it has. */
+  branches?: 'train' | 'fail' | undefined;
   /** Told of what no agent can help: the policy or the store is away. */
   onFailure?: (error: unknown) => void;
 }
@@ -70,6 +72,8 @@ export class AgentEpisode {
   private readonly counts = new Map<string, number>();
   /** Turns whose connection was lost before they were told, by the digest of the request. */
   private readonly lost = new Map<string, number[]>();
+  /** Turns whose connection was lost before they were told, by the name of their key. */
+  private readonly lostUnderKey = new Map<string, string>();
   private readonly running = new Map<string, Promise<StoredTurn>>();
   private readonly claiming = new Map<string, Promise<StoredTurn>>();
   private readonly stop = new AbortController();
@@ -118,6 +122,7 @@ export class AgentEpisode {
       return this.turnOf(ask, place, asked, ordinal);
     }
     const name = digestOf(sent.idempotencyKey);
+    this.lostUnderKey.delete(name);
     const before = this.claiming.get(name);
     const claimed = (before ?? Promise.resolve())
       .catch(() => undefined)
@@ -135,25 +140,33 @@ export class AgentEpisode {
 
   /** Turns that were asked for by clients that went before they were told, and not asked for again. */
   get untold(): number {
-    return [...this.lost.values()].reduce((sum, ordinals) => sum + ordinals.length, 0);
+    return [...this.lost.values()].reduce((sum, ordinals) => sum + ordinals.length, this.lostUnderKey.size);
   }
 
   /** What the agent says that its episode was worth. Throws Problem(409) where it has said something else. */
   async reward(reward: number): Promise<void> {
     const { store, folder } = this.options;
-    const { value } = await store.putIfAbsent(`${folder}/reward.json`, rewards, { reward });
+    const put = store.putIfAbsent(`${folder}/reward.json`, rewards, { reward });
+    const { value } = await put.catch((error: unknown) => {
+      this.options.onFailure?.(error);
+      throw error;
+    });
     if (value.reward !== reward)
       throw new Problem(409, 'reward_given', `The reward of this episode is ${value.reward} already`);
   }
 
   /** One for each branch. */
   rows(): Row[] {
-    return this.tree.rows();
+    return this.branches().map(rowOf);
   }
 
-  /** The turns of each branch, in the order of `rows`. */
+  /** The turns of each branch, in the order of `rows`, without those that nobody was there to be told. */
   branches(): StoredTurn[][] {
-    return this.tree.branches();
+    const untold = new Set([
+      ...[...this.lost].flatMap(([asked, ordinals]) => ordinals.map((ordinal) => idOf(asked, ordinal))),
+      ...this.lostUnderKey.values(),
+    ]);
+    return this.tree.branches(({ id }) => !untold.has(id));
   }
 
   /** No more turns: what is being sampled is called off. */
@@ -229,7 +242,10 @@ export class AgentEpisode {
       );
     }
     this.counts.set(claim.asked, Math.max(this.counts.get(claim.asked) ?? 0, claim.ordinal + 1));
-    const stored = this.tree.get(idOf(claim.asked, claim.ordinal));
+    const id = idOf(claim.asked, claim.ordinal);
+    sent.gone.addEventListener('abort', () => this.lostUnderKey.set(name, id), { once: true });
+    if (sent.gone.aborted) this.lostUnderKey.set(name, id);
+    const stored = this.tree.get(id);
     return stored ?? this.turnOf(ask, place, asked, claim.ordinal);
   }
 

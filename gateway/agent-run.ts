@@ -2,7 +2,7 @@ import type { EpisodeStatus } from '../core/episode/episode.ts';
 import type { AgentEpisode } from './agent-episode.ts';
 import type { Row } from './turn-tree.ts';
 
-/** How an agent's episode ended; `row` has its tokens where there is one branch and it did not fail. */
+/** How an agent's episode ended; `row` has the tokens of its first branch where it did not fail. */
 export interface AgentRun {
   status: Extract<EpisodeStatus, { kind: 'answered' | 'ended' | 'truncated' | 'failed' }>;
   row: Row | null;
@@ -20,9 +20,9 @@ export function runOf(episode: AgentEpisode, problem: string | null, answer: str
   if (problem !== null && limit === null) return failedRun(problem);
   const rows = episode.rows();
   if (rows.length === 0) return failedRun(problem ?? 'it has asked the policy for nothing');
-  if (rows.length > 1) {
+  if (rows.length > 1 && episode.options.branches !== 'train') {
     return failedRun(
-      `its turns have ${rows.length} branches, and only one can be learnt from: let the agent send back what it was told as it is`,
+      `its turns have ${rows.length} branches, and this run learns from one: let the agent send back what it was told as it is, or set agent.branches to train`,
     );
   }
   const row = rows[0]!;

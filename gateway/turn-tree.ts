@@ -43,11 +43,7 @@ export class TurnTree {
     if (this.byId.has(turn.id)) return;
     this.byId.set(turn.id, turn);
     const among = [...(this.children.get(turn.parent) ?? []), turn];
-    // Whoever is asked first comes first, whichever was sampled first.
-    this.children.set(
-      turn.parent,
-      among.toSorted((a, b) => a.ordinal - b.ordinal),
-    );
+    this.children.set(turn.parent, among.toSorted(byContent));
   }
 
   /** The longest path that the messages extend. */
@@ -89,9 +85,14 @@ export class TurnTree {
     return this.pathOf(turn).flatMap(({ messages, answer }) => [...messages, answer]);
   }
 
-  /** A path for each turn that no other follows. */
-  branches(): StoredTurn[][] {
-    return this.all.filter(({ id }) => !this.children.has(id)).map((leaf) => this.pathOf(leaf));
+  /** A path for each turn that no other follows, in an order that does not depend on which was sampled first. */
+  branches(isTold: (turn: StoredTurn) => boolean = () => true): StoredTurn[][] {
+    const below = (parent: string | null): StoredTurn[] =>
+      (this.children.get(parent) ?? []).flatMap((turn) => {
+        const leaves = below(turn.id);
+        return leaves.length > 0 || !isTold(turn) ? leaves : [turn];
+      });
+    return below(null).map((leaf) => this.pathOf(leaf));
   }
 
   rows(): Row[] {
@@ -117,6 +118,12 @@ export function rowOf(path: readonly StoredTurn[]): Row {
   });
   return path.some((turn) => turn.kept) ? { ...row, kept } : row;
 }
+
+/** The shorter beginning first; of equal requests the one that was asked first. */
+const byContent = (a: StoredTurn, b: StoredTurn): number =>
+  a.asked === b.asked
+    ? a.ordinal - b.ordinal
+    : a.observed.length - b.observed.length || (a.asked < b.asked ? -1 : 1);
 
 const digestible = (value: unknown): string => canonicalJson(JSON.parse(JSON.stringify(value)) as Json);
 

@@ -17,7 +17,11 @@ export function packBatch(sequences: readonly TrainingSample[], updates: UpdateP
     streams,
     sequences: marksOf(sequences),
     ...(sequences.some(({ kept }) => kept) && { kept: packSamplingMask(sequences) }),
-    updates: updatesOf(unitsOf(sequences), updates),
+    updates: updatesOf(
+      unitsOf(sequences),
+      updates,
+      sequences.some(({ episode }) => episode !== undefined) ? 1 : undefined,
+    ),
   };
   let at = 0;
   sequences.forEach((sequence, i) => {
@@ -47,8 +51,15 @@ function marksOf(sequences: readonly TrainingSample[]): TrainBatch['sequences'] 
     pair: ({ pair }) => pair,
     label: ({ label }) => label,
     teacher: ({ teacher }) => teacher,
+    episode: ({ episode }) => episode,
   };
-  const unsaid: Record<SequenceStream, number> = { late: 0, pair: -1, label: 0, teacher: -1 };
+  const unsaid: Record<SequenceStream, number> = {
+    late: 0,
+    pair: -1,
+    label: 0,
+    teacher: -1,
+    episode: -1,
+  };
   return Object.fromEntries(
     (Object.keys(marks) as SequenceStream[])
       .filter((name) => sequences.some((sequence) => marks[name](sequence) !== undefined))
@@ -59,12 +70,12 @@ function marksOf(sequences: readonly TrainingSample[]): TrainBatch['sequences'] 
   );
 }
 
-/** Places of the sequences that must be in one update: the two of a pair, and what stays together, else each alone. */
+/** Places of the sequences that must be in one update: the two of a pair, the branches of an episode, and what stays together, else each alone. */
 function unitsOf(sequences: readonly TrainingSample[]): number[][] {
   const units: number[][] = [];
   const ofNumber = new Map<number, number[]>();
-  sequences.forEach(({ pair, together }, i) => {
-    const number = pair ?? together;
+  sequences.forEach(({ pair, together, episode }, i) => {
+    const number = pair ?? together ?? episode;
     const begun = number === undefined ? undefined : ofNumber.get(number);
     if (begun) begun.push(i);
     else {

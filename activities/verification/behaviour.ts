@@ -3,6 +3,7 @@ import { callAndResult } from '../../core/episode/call-and-result.ts';
 import { mixesSuccess } from '../../core/algorithms/group-baseline.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { reachedTool } from '../../core/episode/facts.ts';
+import { observedTokens } from '../../core/episode/paths.ts';
 import { isRewarded, trainableReward } from '../../core/episode/outcome.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
@@ -82,7 +83,9 @@ function ofOneEpisode(episode: Episode): BehaviourCounts {
     truncated: Number(status.kind === 'truncated'),
     longest: sampled,
     mostTurns: episode.turns.length,
-    observationTokens: mask.slice(episode.inherited?.tokens).filter((bit) => bit === 0).length,
+    observationTokens: episode.inherited
+      ? mask.slice(episode.inherited.tokens).filter((bit) => bit === 0).length
+      : observedTokens(episode),
     fourGrams: fourGrams.reduce((sum, { length }) => sum + length, 0),
     repeatedFourGrams: fourGrams.reduce((sum, ofTurn) => sum + repeated(ofTurn), 0),
     calls: Object.fromEntries(reached),

@@ -27,6 +27,7 @@ export const cispo: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: false,
+  branches: true,
   ignoresScale: () => true,
   offPolicy: false,
   plan: (spec, sampling) => {

@@ -42,6 +42,7 @@ export const dapo: Method<typeof schema> = {
   schema,
   perGroup: true,
   readsTurns: false,
+  branches: true,
   ignoresScale: () => true,
   offPolicy: true,
   plan: (spec, sampling) =>

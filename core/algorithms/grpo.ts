@@ -49,6 +49,7 @@ export const grpo: Method<typeof schema> = {
   schema,
   perGroup: true,
   readsTurns: false,
+  branches: true,
   ignoresScale: ({ scaleRewards }) => scaleRewards === 'group',
   offPolicy: true,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { refills: spec.maxRefills }),

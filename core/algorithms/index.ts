@@ -58,6 +58,10 @@ export type AlgorithmSpec = z.output<Schema> | OwnAlgorithm;
 
 const OFF_POLICY = METHOD_KINDS.filter((kind) => METHODS[kind].offPolicy);
 
+const WITH_BRANCHES = METHOD_KINDS.filter(
+  (kind) => (METHODS[kind] as { branches?: boolean }).branches === true,
+);
+
 /** Those of them that weigh samples only where the spec says so. */
 const OFF_POLICY_WEIGHTED = OFF_POLICY.filter((kind) => 'importanceCap' in METHODS[kind].schema.shape);
 
@@ -87,6 +91,8 @@ export const ignoresScale = (spec: AlgorithmSpec): boolean => methodOf(spec).ign
 
 export const learnsWhole = (spec: AlgorithmSpec): boolean => methodOf(spec).whole === true;
 
+export const takesBranches = (spec: AlgorithmSpec): boolean => methodOf(spec).branches === true;
+
 export const learningRateOf = (spec: AlgorithmSpec): number =>
   methodOf(spec).learningRate ?? USUAL_LEARNING_RATE;
 
@@ -104,6 +110,10 @@ export function refuseAlgorithm(
   const method = methodOf(spec);
   if (context.late && !method.perGroup) {
     const message = `${spec.kind} cannot correct for late verdicts: set verification.offerLateFor to 0`;
+    return [{ field: 'kind', message }];
+  }
+  if (context.branches && !method.branches) {
+    const message = `${spec.kind} does not train episodes with branches, which an agent may make: choose ${WITH_BRANCHES.join(', ')}, or set agent.branches to fail`;
     return [{ field: 'kind', message }];
   }
   if ((context.stored || context.lags) && !method.offPolicy) {

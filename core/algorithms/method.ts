@@ -23,6 +23,11 @@ export interface Method<Schema extends z.ZodObject, Spec = z.output<Schema>> {
    * have in common. Otherwise a token is learnt from once, in the sample that drew it.
    */
   readonly whole?: boolean;
+  /**
+   * Learns from episodes of agents that branch: it has one advantage for all tokens of a sample, whichever came first, and its
+   * loss is a sum over tokens. Absent: it does not.
+   */
+  readonly branches?: boolean;
   /** Advantages depend on the rewards of single turns. */
   readonly readsTurns: boolean;
   /**
@@ -52,6 +57,8 @@ export interface MethodContext {
   stored: boolean;
   /** The policy that samples is some steps behind the one that is trained. */
   lags: boolean;
+  /** Episodes may have branches, for an agent makes them. */
+  branches?: boolean | undefined;
   /** Samples of a task branch off others. */
   tree: boolean;
   /** One of the environments says what other tasks an episode has solved. */

@@ -67,6 +67,7 @@ export const opd: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: false,
+  branches: true,
   ignoresScale: () => true,
   offPolicy: true,
   plan: (spec, sampling) => {

@@ -35,6 +35,7 @@ export const remax: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: false,
+  branches: true,
   offPolicy: false,
   plan: (spec, sampling) => {
     const { entropyBonus: bonus, aggregation, importanceCap, importanceRule, minibatch } = spec;

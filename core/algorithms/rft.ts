@@ -37,6 +37,7 @@ export const rft: Method<typeof schema> = {
   schema,
   perGroup: false,
   readsTurns: false,
+  branches: true,
   ignoresScale: () => true,
   whole: true,
   offPolicy: true,

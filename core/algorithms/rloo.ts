@@ -39,6 +39,7 @@ export const rloo: Method<typeof schema> = {
   schema,
   perGroup: true,
   readsTurns: false,
+  branches: true,
   offPolicy: true,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { refills: spec.maxRefills }),
   // r − mean of the others is n / (n − 1) times r − mean of all.

@@ -11,7 +11,7 @@ import type { Score } from './scores.ts';
  * An episode as a method sees it: its tokens as they were sampled, and what its outcome comes to. What is per token is over
  * its completion [T]: everything after the prompt.
  */
-export interface Sample extends Pick<Episode, 'tokens' | 'samplerLogprobs' | 'kept'> {
+export interface Sample extends Pick<Episode, 'tokens' | 'samplerLogprobs' | 'kept' | 'branches'> {
   /** null: pending, abstained, failed by infrastructure, or left out by the spec. It then acts on nothing. */
   reward: number | null;
   success: boolean | null;
@@ -48,7 +48,7 @@ export function sampleOf(
   scale: RewardScale,
   scores: Sample['scores'],
 ): Sample {
-  const { tokens, samplerLogprobs, kept } = episode;
+  const { tokens, samplerLogprobs, kept, branches } = episode;
   const turns = turnsOf(episode, outcome ? turnRewards(reward, outcome) : null, scale);
   const inherited = episode.inherited?.turns ?? 0;
   return {
@@ -57,6 +57,7 @@ export function sampleOf(
     tokens,
     samplerLogprobs,
     ...(kept && { kept }),
+    ...(branches && { branches }),
     mask: ownMask(episode),
     turns: turns.slice(inherited),
     before: turns.slice(0, inherited),

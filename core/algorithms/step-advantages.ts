@@ -1,3 +1,4 @@
+import { GradusError } from '../errors.ts';
 import type { Episode, RolloutGroup } from '../episode/episode.ts';
 import type { Outcome } from '../episode/outcome.ts';
 import type { TaskRef } from '../refs.ts';
@@ -7,7 +8,7 @@ import type { EnvironmentScale, RewardScale } from '../reward/normalization.ts';
 import type { RewardSpec } from '../schema/reward.ts';
 import type { SampleAdvantages } from './advantage.ts';
 import { mostDeviating } from './group-baseline.ts';
-import { computeAdvantages, learnsWhole } from './index.ts';
+import { computeAdvantages, learnsWhole, takesBranches } from './index.ts';
 import { sampleOf } from './sample.ts';
 import { scoresByEpisode } from './scores.ts';
 import type { TokenScores } from './scores.ts';
@@ -50,12 +51,19 @@ export interface StepAdvantages {
  * Of a group that was learnt from before, with other verdicts, every member whose advantage changed has the difference, also
  * where only the group's mean and deviation did that: what was learnt is taken back, so that all advantages together are
  * those of the last verdicts.
+ * Throws GradusError('spec', 'branches') where episodes have branches, and the method does not train them.
  */
 export function stepAdvantages(
   groups: readonly RolloutGroup[],
   { algorithm, reward, keepGroups = 1 }: AdvantageRequest,
   beside: Beside = {},
 ): StepAdvantages {
+  if (!takesBranches(algorithm) && groups.some(({ episodes }) => episodes.some(({ branches }) => branches)))
+    throw new GradusError(
+      'spec',
+      'branches',
+      `${algorithm.kind} does not train episodes with branches, and an agent has made some: choose another method, or other episodes`,
+    );
   const stored = learnsWhole(algorithm) ? taskGroups(groups).map(fromTheirBeginning) : taskGroups(groups);
   const scoresOf = scoresByEpisode(stored, reward, beside.scores ?? {});
   // What is learnt late is on today's scale as it is and as it was, and so is the difference.

@@ -1,3 +1,5 @@
+import { pathsOf } from '../episode/paths.ts';
+import type { EpisodePath } from '../episode/paths.ts';
 import type { RolloutGroup } from '../episode/episode.ts';
 import type { BatchRequest } from '../requests.ts';
 import type { EnvironmentScale } from '../reward/normalization.ts';
@@ -22,6 +24,8 @@ export interface TrainingSample {
   pair?: number;
   /** Sequences of one number stay in one update, without being a pair: an example, and what it is compared with. */
   together?: number;
+  /** Sequences of one number are branches of one episode: they stay in one update, and weigh together as one sequence. */
+  episode?: number;
   /** 1: preferred, or desirable; −1: the other; 0: neither. */
   label?: 1 | -1 | 0;
   /** The number of the teacher that it follows; absent: all of them by weight. */
@@ -46,11 +50,18 @@ export function trainingSamples(
 } {
   const { plan, policy, reward } = request;
   const { groups: all, fresh, scales } = stepAdvantages(groups, request, beside);
+  let branching = 0;
   const sequences = all.flatMap(({ group, late, advantages }) => {
     const stale = late || (policy !== undefined && group.weights !== policy);
-    return advantages.map((one) => {
+    return advantages.flatMap((one) => {
       const { promptTokens } = one.promptOf === undefined ? group : fresh[one.promptOf]!;
-      return trainingSample(promptTokens, group.samples[one.sample]!, one, stale);
+      const sample = group.samples[one.sample]!;
+      if (!sample.branches) return [trainingSample(promptTokens, sample, one, stale)];
+      const episode = branching++;
+      return pathsOf(sample).map((path) => ({
+        ...trainingSample(promptTokens, ...along(path, sample, one), stale),
+        episode,
+      }));
     });
   });
   const longest = sequences.reduce(
@@ -79,6 +90,32 @@ function movingTokens({ group: { samples }, advantages }: GroupAdvantages): numb
       sum + own.filter((bit, at) => bit === 1 && about.some(({ mask }) => (mask?.[at] ?? 1) === 1)).length
     );
   }, 0);
+}
+
+/** A sample as one of its paths has it: what an earlier path has, too, is read, and is trained there. */
+function along(
+  { places, shared }: EpisodePath,
+  sample: Sample,
+  one: SampleAdvantages,
+): [Sample, SampleAdvantages] {
+  const of = <T>(values: readonly T[]): T[] => places.map((at) => values[at]!);
+  const own = (values: readonly number[]): number[] => of(values).fill(0, 0, shared);
+  const { tokens, samplerLogprobs, mask, kept } = sample;
+  return [
+    {
+      ...sample,
+      tokens: of(tokens),
+      samplerLogprobs: of(samplerLogprobs),
+      mask: own(mask) as (0 | 1)[],
+      ...(kept && { kept: of(kept) }),
+    },
+    {
+      ...one,
+      advantages: own(one.advantages),
+      ...(one.mask && { mask: own(one.mask) as (0 | 1)[] }),
+      ...(one.returns && { returns: own(one.returns) }),
+    },
+  ];
 }
 
 function trainingSample(

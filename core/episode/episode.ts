@@ -63,6 +63,15 @@ export interface Turn {
 }
 
 /**
+ * A path of an agent's turns that left an earlier one: its own tokens begin at `start` and end where the next branch begins, or
+ * with the episode. Before them it reads what was read up to `from`: the path of that place, until there.
+ */
+export interface EpisodeBranch {
+  start: number;
+  from: number;
+}
+
+/**
  * One sample of one task, token in, token out: ids are kept as they were sampled and are never re-tokenized.
  * `tokens` starts after the prompt (kept once in the group); `mask[i]` is 1 where the policy sampled
  * `tokens[i]`, 0 for observations; `samplerLogprobs[i]` is the log-probability (nats, at the sampling temperature) of a
@@ -78,6 +87,11 @@ export interface Episode {
   /** Ids that each token was sampled among, ascending; empty where nothing was cut. Absent where sampling cuts nothing. */
   kept?: number[][];
   turns: Turn[];
+  /**
+   * Of an agent that rewrote what was said, or had others work for it. `tokens` then has all of its tokens once, branch after
+   * branch, and is no sequence by itself. Absent: there is one path.
+   */
+  branches?: EpisodeBranch[];
   /** What it has of another sample of its task, which sampled it: it branched off before the next turn. */
   inherited?: { sample: number; turns: number; tokens: number };
   /** Of an environment with sessions, once one was opened. */

@@ -3,6 +3,7 @@ import type { Episode, GroupTask, Observation, RolloutGroup, Turn } from './epis
 import { isRewarded } from './outcome.ts';
 import type { Outcome } from './outcome.ts';
 import { succeeded } from './reward.ts';
+import { observedTokens } from './paths.ts';
 
 /** What a policy can be told that it did wrong, by kind. */
 export const OBSERVED_ERRORS = ['malformed-call', 'unknown-tool', 'invalid-arguments', 'tool-error'] as const;
@@ -80,7 +81,7 @@ function ofEpisode(episode: Episode, reward: Pick<RewardSpec, 'components'>) {
     success: succeeded(reward.components, outcome),
     reward: isRewarded(outcome) ? outcome.reward : null,
     sampledTokens,
-    observationTokens: episode.tokens.length - sampledTokens,
+    observationTokens: observedTokens(episode),
     inheritedTokens: episode.inherited?.tokens ?? 0,
     logprobSum: episode.samplerLogprobs.reduce((sum, logprob) => sum + logprob, 0),
     answer: episode.status.kind === 'answered' ? episode.status.answer : null,

@@ -45,6 +45,12 @@ export const agentSchema = z
       .describe(
         'Starts of an agent that a signal killed, or whose server was not there; then its episode has failed.',
       ),
+    branches: z
+      .enum(['train', 'fail'])
+      .default('train')
+      .describe(
+        'What becomes of an episode whose agent rewrote its history, or had sub-agents. train: each path of turns is a sequence of the episode. fail: it has failed.',
+      ),
     concurrency: count(1000, 'a machine has no room for more')
       .default(8)
       .describe('Agents that one rollout worker runs at once.'),

@@ -16,9 +16,10 @@ export type TokenStream = (typeof TOKEN_STREAMS)[number];
  * What a batch may say of each sequence: `late` 1 where other weights than those that the step starts from have sampled
  * it, else 0; `pair` the number of the pair that it is half of, or −1; `label` 1 where it is preferred or desirable, −1
  * where it is not, 0 where it is only compared with; `teacher` the number of the teacher that it follows, or −1 for all
- * of them by weight.
+ * of them by weight; `episode` the number of the episode that it is a branch of, or −1: in a mean over sequences those of one
+ * episode are one.
  */
-export const SEQUENCE_STREAMS = ['late', 'pair', 'label', 'teacher'] as const;
+export const SEQUENCE_STREAMS = ['late', 'pair', 'label', 'teacher', 'episode'] as const;
 export type SequenceStream = (typeof SEQUENCE_STREAMS)[number];
 
 /**

@@ -9,7 +9,7 @@ from fault import Fault
 
 FORMAT = "gradus.batch/2"
 TOKEN_STREAMS = ("advantages", "rollout", "reference", "values", "returns")
-SEQUENCE_STREAMS = ("late", "pair", "label", "teacher")
+SEQUENCE_STREAMS = ("late", "pair", "label", "teacher", "episode")
 
 
 @dataclass
@@ -50,6 +50,12 @@ class Batch:
     def counts(self, sequences: list[int]) -> list[int]:
         """Tokens that the mask counts, of each of them."""
         return [int(self.mask[self.span(sequence)].sum()) for sequence in sequences]
+
+    def episodes(self, sequences: list[int]) -> list[int]:
+        """The number of the episode that each of them is a branch of; one below 0 of its own for a sequence by itself."""
+        marks = self.sequences.get("episode")
+        given = [-1 if marks is None else int(marks[sequence]) for sequence in sequences]
+        return [episode if episode >= 0 else -1 - sequence for episode, sequence in zip(given, sequences)]
 
 
 def decode(data: bytes) -> Batch:

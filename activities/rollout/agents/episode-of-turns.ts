@@ -1,33 +1,65 @@
-import type { Episode, RolloutGroup, Turn } from '../../../core/episode/episode.ts';
+import type { Episode, EpisodeBranch, RolloutGroup, Turn } from '../../../core/episode/episode.ts';
 import type { Dialect, ToolDescription } from '../../../engine/dialect/contract.ts';
 import type { StoredTurn } from '../../../gateway/stored-turn.ts';
-import { rowOf } from '../../../gateway/turn-tree.ts';
 import type { FollowedEpisode } from '../trajectory-parts.ts';
 
-type Said = Pick<Episode, 'tokens' | 'mask' | 'samplerLogprobs' | 'kept' | 'turns'>;
+type Said = Pick<Episode, 'tokens' | 'mask' | 'samplerLogprobs' | 'kept' | 'turns' | 'branches'>;
 
 /**
- * An agent's turns, one after the other, as an episode has them: what was sampled with its log-probs and a mask of 1, and what
- * the agent put between with a mask of 0. The prompt is what the agent sent before the first turn.
+ * An agent's turns as an episode has them, path after path and each turn once: what was sampled with its log-probs and a mask of
+ * 1, and what the agent put between with a mask of 0. The prompt is what all paths begin with.
  */
 export function episodeOfTurns(
-  path: readonly StoredTurn[],
+  paths: readonly (readonly StoredTurn[])[],
   dialectFor: (tools: readonly ToolDescription[]) => Pick<Dialect, 'parse'>,
 ): Said & { promptTokens: number[] } {
-  const row = rowOf(path);
-  let at = 0;
-  const turns = path.map((one, i): Turn => {
-    const start = at + (i === 0 ? 0 : one.observed.length);
-    at = start + one.tokens.length;
-    const action = dialectFor(one.tools).parse(one.text);
-    const next = path[i + 1];
-    const turn = { start, end: at, text: one.text, action };
-    if (!next) return turn;
-    const text = next.messages.map(({ content }) => content).join('\n');
-    const error = action.kind === 'malformed' ? ('malformed-call' as const) : undefined;
-    return { ...turn, observation: { text, ...(error && { error }) } };
-  });
-  return { ...row, turns };
+  const promptTokens = paths.map(([first]) => first!.observed).reduce(common);
+  const said: Said = { tokens: [], mask: [], samplerLogprobs: [], turns: [] };
+  const kept: number[][] = [];
+  const branches: EpisodeBranch[] = [];
+  const ends = new Map<string, number>();
+  const read = (tokens: readonly number[]): void => {
+    said.tokens.push(...tokens);
+    said.mask.push(...tokens.map(() => 0 as const));
+    said.samplerLogprobs.push(...tokens.map(() => 0));
+    kept.push(...tokens.map(() => []));
+  };
+  for (const path of paths) {
+    const own = path.findIndex(({ id }) => !ends.has(id));
+    if (said.turns.length > 0)
+      branches.push({ start: said.tokens.length, from: own === 0 ? 0 : ends.get(path[own - 1]!.id)! });
+    for (let i = own; i < path.length; i++) {
+      const one = path[i]!;
+      read(i === 0 ? one.observed.slice(promptTokens.length) : one.observed);
+      const start = said.tokens.length;
+      said.tokens.push(...one.tokens);
+      said.mask.push(...one.tokens.map(() => 1 as const));
+      said.samplerLogprobs.push(...one.samplerLogprobs);
+      kept.push(...(one.kept ?? one.tokens.map(() => [])));
+      ends.set(one.id, said.tokens.length);
+      said.turns.push(turnOf(one, path[i + 1], { start, end: said.tokens.length }, dialectFor));
+    }
+  }
+  return {
+    promptTokens,
+    ...said,
+    ...(paths.some((path) => path.some((one) => one.kept)) && { kept }),
+    ...(branches.length > 0 && { branches }),
+  };
+}
+
+function turnOf(
+  { tools, text }: StoredTurn,
+  next: StoredTurn | undefined,
+  at: Pick<Turn, 'start' | 'end'>,
+  dialectFor: (tools: readonly ToolDescription[]) => Pick<Dialect, 'parse'>,
+): Turn {
+  const action = dialectFor(tools).parse(text);
+  const turn = { ...at, text, action };
+  if (!next) return turn;
+  const observed = next.messages.map(({ content }) => content).join('\n');
+  const error = action.kind === 'malformed' ? ('malformed-call' as const) : undefined;
+  return { ...turn, observation: { text: observed, ...(error && { error }) } };
 }
 
 /**
@@ -69,4 +101,10 @@ const behind = (read: readonly number[], episode: Episode): Episode => ({
     start: turn.start + read.length,
     end: turn.end + read.length,
   })),
+  ...(episode.branches && {
+    branches: episode.branches.map(({ start, from }) => ({
+      start: start + read.length,
+      from: from + read.length,
+    })),
+  }),
 });

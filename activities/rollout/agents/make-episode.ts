@@ -47,7 +47,7 @@ export async function makeEpisode(
     const made =
       run.row === null
         ? { task, episode: { ...episode, status: run.status } }
-        : withTurns({ task, episode }, run, episodeOfTurns(opened.branches()[0]!, dialectFor));
+        : withTurns({ task, episode }, run, episodeOfTurns(opened.branches(), dialectFor));
     const kept = await store.putIfAbsent(key, pages, [made], { signal });
     return kept.value[0]!;
   }
@@ -79,6 +79,7 @@ async function runOnce(
     store,
     folder,
     startsOver: true,
+    branches: agent.branches,
     onFailure: (error) => failing.abort(error),
   });
   const asked = {

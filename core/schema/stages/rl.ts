@@ -166,7 +166,7 @@ export function checkRlStage(
     sampling,
     rules,
     ...context
-  }: Pick<MethodContext, 'lora' | 'turnRewards' | 'beginsWith'> & {
+  }: Pick<MethodContext, 'lora' | 'turnRewards' | 'branches' | 'beginsWith'> & {
     sampling: SamplingSpec;
     rules: readonly Pick<RewardRule, 'kind'>[];
   },

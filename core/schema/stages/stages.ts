@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { READ_TURNS, readsTurns } from '../../algorithms/index.ts';
 import { HELD_OUT } from '../../names.ts';
+import type { AgentSpec } from '../agent.ts';
 import type { Refuse, SpecEnvironments } from '../check.ts';
 import type { WrittenModel } from '../model.ts';
 import type { WrittenReward } from '../reward.ts';
@@ -54,11 +55,13 @@ export function checkStages(
     sampling,
     reward,
     verification,
+    agent,
   }: {
     model: WrittenModel;
     sampling: SamplingSpec;
     reward: WrittenReward;
     verification?: WrittenVerification | undefined;
+    agent?: AgentSpec | undefined;
   },
   environments: SpecEnvironments,
   refuse: Refuse,
@@ -80,6 +83,7 @@ export function checkStages(
   const context = {
     lora: model.lora !== undefined,
     turnRewards: ofTurns >= 0,
+    branches: agent?.branches === 'train',
     sampling,
     rules: reward.rules ?? [],
   };

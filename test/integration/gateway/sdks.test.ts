@@ -240,6 +240,37 @@ test('who was cut off while a turn was sampled gets that turn, without saying th
   expect(episode.tree.size).toBe(1);
 });
 
+test('a turn whose client went before it was told, and that nobody asked for again, is not trained', async () => {
+  for (const headers of [{}, { 'Idempotency-Key': 'once' }]) {
+    const { by, begun, goOn } = waiting();
+    const { episode, openai } = await begin({}, by);
+    const off = new AbortController();
+    const asked = { model, messages: [user('went')] };
+    const first = openai({ maxRetries: 0 }).chat.completions.create(asked, { signal: off.signal, headers });
+    await begun;
+    off.abort();
+    await expect(first).rejects.toThrow('aborted');
+    await vi.waitFor(() => expect(episode.untold).toBe(1), { timeout: 20_000 });
+    goOn();
+    await vi.waitFor(() => expect(episode.tree.size).toBe(1), { timeout: 20_000 });
+    expect(episode.rows()).toEqual([]);
+    await openai().chat.completions.create(asked, { headers });
+    expect([episode.tree.size, episode.rows().length]).toEqual([1, 1]);
+  }
+});
+
+test('a reward that cannot be stored ends the attempt, and not the agent', async () => {
+  const failures: unknown[] = [];
+  const away = new Error('the store is away');
+  const broken = Object.create(store, {
+    putIfAbsent: { value: () => Promise.reject(away) },
+  }) as typeof store;
+  const { id } = await begin({ store: broken, onFailure: (error) => failures.push(error) });
+  const put = { method: 'POST', body: JSON.stringify({ reward: 1 }) };
+  const { status } = await fetch(`${gateway.url}/episodes/${id}/reward`, put);
+  expect([status, failures]).toEqual([expect.toSatisfy((one: number) => one >= 500), [away]]);
+});
+
 test('a stream is kept alive while its turn is sampled', async () => {
   for (const [path, alive] of [
     ['chat/completions', ': sampling'],

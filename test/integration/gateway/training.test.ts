@@ -2,10 +2,12 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
-import { rolloutKey } from '../../../store/keys.ts';
+import { batchKey, rolloutKey } from '../../../store/keys.ts';
 import { turns } from '../../../gateway/stored-turn.ts';
 import { TurnTree } from '../../../gateway/turn-tree.ts';
+import { pathsOf } from '../../../core/episode/paths.ts';
 import { groupId, ids } from '../../../core/names.ts';
+import { loadBatch } from '../../../store/training/batches.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { killAndReplace } from '../../support/kill-workers.ts';
 import { killAll, processesBelow } from '../../support/processes-below.ts';
@@ -14,9 +16,10 @@ import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { hardestGoal, inOrder } from '../../support/tiny-spec.ts';
 
-// A run trains on the episodes of an agent that knows nothing of Gradus, and a kill changes nothing of what it learns.
+// A run trains on the episodes of an agent that knows nothing of Gradus and branches, and a kill changes nothing of what it
+// learns.
 
-const AGENT = path.resolve(import.meta.dirname, '../../../examples/agent.mjs');
+const AGENT = path.resolve(import.meta.dirname, 'branching-agent.mjs');
 
 let installation: TestInstallation;
 let store: ObjectStore;
@@ -37,6 +40,7 @@ function spec(agent: object) {
   return {
     ...brief,
     agent,
+    sampling: { ...brief.sampling, maxTurns: 6 },
     stages: inOrder(
       { ...warmStart, graduation: { successAtLeast: 0, tasksPerLevel: 2 } },
       {
@@ -84,25 +88,39 @@ test('killed in mid-episode, the worker and an agent, the run ends with the same
   expect(Math.max(...attempts)).toBeGreaterThan(1);
 });
 
-test('what is trained is what was sampled, token by token', async () => {
+test('what is trained is what was sampled, path by path, and each token once', async () => {
   const group = await loadTrajectories(store, (await store.head(rolloutKey('alone', 'rl', 1, groupId(0))))!);
   expect(group.episodes).toHaveLength(8);
-  let observed = 0;
   for (const [i, episode] of group.episodes.entries()) {
     expect(episode.status.kind).not.toBe('failed');
     const { keys } = await store.listFolder(`runs/alone/parts/rl/000001/0/agent-${i}/turns/`);
     const tree = new TurnTree();
     for (const key of keys) tree.add((await store.find(key, turns))!);
-    const [row, ...others] = tree.rows();
-    expect(others).toEqual([]);
     const { promptTokens } = group.tasks[episode.task]!;
-    expect([...promptTokens, ...episode.tokens]).toEqual([...row!.promptTokens, ...row!.tokens]);
-    const sampled = <T>(all: readonly T[], mask: readonly number[]) => all.filter((_, at) => mask[at] === 1);
-    expect(sampled(episode.tokens, episode.mask)).toEqual(sampled(row!.tokens, row!.mask));
-    expect(sampled(episode.samplerLogprobs, episode.mask)).toEqual(sampled(row!.samplerLogprobs, row!.mask));
-    observed += episode.mask.filter((bit) => bit === 0).length;
+    const paths = pathsOf(episode);
+    const along = <T>(values: readonly T[]) => paths.map(({ places }) => places.map((at) => values[at]!));
+    expect(along(episode.tokens).map((tokens) => [...promptTokens, ...tokens])).toEqual(
+      tree.rows().map((row) => [...row.promptTokens, ...row.tokens]),
+    );
+    const sampled = tree.rows().map(({ mask, tokens }) => tokens.filter((_, at) => mask[at] === 1));
+    const trained = along(episode.mask).map((mask, p) =>
+      along(episode.tokens)[p]!.filter((_, at) => mask[at] === 1),
+    );
+    expect(trained).toEqual(sampled);
+    const ofTurns = tree.all.flatMap(({ tokens }) => tokens).length;
+    expect(episode.mask.filter((bit) => bit === 1)).toHaveLength(ofTurns);
   }
-  expect(observed).toBeGreaterThan(0);
+  expect(group.episodes.some(({ branches }) => branches!.length >= 3)).toBe(true);
+});
+
+test('the branches of an episode are in one update, as parts of it', async () => {
+  const batch = await loadBatch(store, (await store.head(batchKey('alone', 'rl', 1)))!);
+  const episodes = [...batch.sequences.episode!];
+  expect(new Set(episodes).size).toBeLessThan(episodes.length / 2);
+  for (const update of batch.updates) {
+    const own = new Set(Array.from(update, (sequence) => episodes[sequence]!));
+    expect(update).toHaveLength(episodes.filter((episode) => own.has(episode)).length);
+  }
 });
 
 test('a run whose agent the worker cannot start fails before anything is spent, and says why', async () => {

@@ -17,6 +17,8 @@ export interface LearnerCase {
   reference?: true;
   /** How many teachers there are. */
   teachers?: number;
+  /** Some of its sequences are branches of one episode. */
+  branches?: true;
   model?: ModelConfig;
 }
 
@@ -81,6 +83,18 @@ export const LEARNER_CASES: readonly LearnerCase[] = [
   { name: 'clipped, several updates', objective: clipped, updates: several },
   { name: 'clipped, by sequence', objective: { ...clipped, aggregation: 'sequence' }, updates: several },
   { name: 'clipped, dr-grpo', objective: { ...clipped, aggregation: 'dr-grpo' } },
+  {
+    name: 'clipped, branches by sequence',
+    objective: { ...clipped, aggregation: 'sequence', beta: 0.1 },
+    branches: true,
+    reference: true,
+    updates: several,
+  },
+  {
+    name: 'clipped, branches by dr-grpo',
+    objective: { ...clipped, aggregation: 'dr-grpo' },
+    branches: true,
+  },
   { name: 'clipped, k3 to a reference', objective: { ...clipped, beta: 0.1 }, reference: true },
   {
     name: 'clipped, k2 to a reference',
@@ -165,7 +179,7 @@ export const LEARNER_CASES: readonly LearnerCase[] = [
 ];
 
 /** Twelve sequences with all streams that a case's loss may read, and some that moves nothing. */
-export function caseBatch({ objective, updates, kept, teachers }: LearnerCase): TrainBatch {
+export function caseBatch({ objective, updates, kept, teachers, branches }: LearnerCase): TrainBatch {
   const count = 12;
   const random = new RandomStream(17, 'learner cases');
   const lengths = Array.from({ length: count }, () => random.int(5, 40));
@@ -201,6 +215,9 @@ export function caseBatch({ objective, updates, kept, teachers }: LearnerCase): 
       }),
       ...(objective?.kind === 'kto' && {
         label: Float32Array.from({ length: count }, (_, i) => [1, -1, 0, 1][i % 4]!),
+      }),
+      ...(branches && {
+        episode: Float32Array.from({ length: count }, (_, i) => [0, -1, 0, 1][i % 4]!),
       }),
       ...(teachers === 2 && {
         teacher: Float32Array.from({ length: count }, (_, i) => [-1, 0, 1][i % 3]!),

@@ -19,6 +19,7 @@ test('a spec names an agent, and one without is what it was', () => {
     model: 'policy',
     timeoutSeconds: 600,
     maxAttempts: 3,
+    branches: 'train',
     concurrency: 8,
   });
 });
@@ -46,6 +47,11 @@ test.each([
     'a recording',
     { ...tiny, agent, policy: { kind: 'recorded', run: 'other' } },
     /^policy.kind: has recorded/,
+  ],
+  [
+    'a method that takes no branches',
+    withStage({ algorithm: { kind: 'dpo' } }),
+    /algorithm.kind: dpo does not train episodes with branches[^]*choose grpo, [^]*agent.branches to fail/,
   ],
   ['a tree', withStage({ collect: { kind: 'tree', roots: 4 } }), /collect.kind: an agent cannot go on/],
   [

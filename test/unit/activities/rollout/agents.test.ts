@@ -5,9 +5,12 @@ import { behindOnePrompt, episodeOfTurns } from '../../../../activities/rollout/
 import { Slots } from '../../../../activities/rollout/agents/slots.ts';
 import type { FollowedEpisode } from '../../../../activities/rollout/trajectory-parts.ts';
 import type { GroupTask } from '../../../../core/episode/episode.ts';
+import { pathsOf } from '../../../../core/episode/paths.ts';
+import type { EpisodePath } from '../../../../core/episode/paths.ts';
 import type { AgentSpec } from '../../../../core/schema/agent.ts';
 import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
 import type { StoredTurn } from '../../../../gateway/stored-turn.ts';
+import { TurnTree } from '../../../../gateway/turn-tree.ts';
 import { tokenizer } from '../../../support/fixture-tokenizer.ts';
 
 const dialect = openDialect(tokenizer, {}, []);
@@ -42,7 +45,7 @@ const task: GroupTask = {
   promptTokens: [7, 7],
 };
 const made = (sample: number, said: readonly [string, string][], of = 0): FollowedEpisode => {
-  const { promptTokens, ...episode } = episodeOfTurns(pathOf(said), () => dialect);
+  const { promptTokens, ...episode } = episodeOfTurns([pathOf(said)], () => dialect);
   return {
     task: { ...task, promptTokens },
     episode: { task: of, sample, ...episode, status: { kind: 'ended' } },
@@ -51,11 +54,13 @@ const made = (sample: number, said: readonly [string, string][], of = 0): Follow
 
 test('turns that were sampled are trained, and what the agent put between them is not', () => {
   const { promptTokens, tokens, mask, samplerLogprobs, turns } = episodeOfTurns(
-    pathOf([
-      ['What is 1 + 2?', call],
-      ['3', 'so'],
-      ['say it', '<answer>3</answer>'],
-    ]),
+    [
+      pathOf([
+        ['What is 1 + 2?', call],
+        ['3', 'so'],
+        ['say it', '<answer>3</answer>'],
+      ]),
+    ],
     () => dialect,
   );
   const trained = tokens.filter((_, at) => mask[at] === 1);
@@ -94,6 +99,49 @@ test('whatever agents write as prompts, the tokens of each episode are its own, 
   );
 });
 
+test('of an agent that branches each path is read as it was sampled, and each sampled token is trained in one', () => {
+  const turn = fc.record({ after: fc.nat(), root: fc.boolean(), put: fc.constantFrom('ab', 'x', '') });
+  const trees = fc.array(turn, { minLength: 1, maxLength: 6 }).map((drawn) => {
+    const tree = new TurnTree();
+    drawn.forEach(({ after, root, put }, i) => {
+      const parent = root || i === 0 ? null : tree.all[after % i]!;
+      const [one] = pathOf([[put, `so ${i}`]]);
+      const observed = parent ? dialect.messageTokens(one!.messages, parent.text) : one!.observed;
+      tree.add({ ...one!, id: `${i}`, asked: `${i}`, parent: parent && parent.id, observed });
+    });
+    return tree;
+  });
+  fc.assert(
+    fc.property(fc.array(trees, { minLength: 1, maxLength: 3 }), (all) => {
+      const episodes = all.map((tree, sample): FollowedEpisode => {
+        const { promptTokens, ...said } = episodeOfTurns(tree.branches(), () => dialect);
+        return {
+          task: { ...task, promptTokens },
+          episode: { task: 0, sample, ...said, status: { kind: 'ended' } },
+        };
+      });
+      const group = behindOnePrompt([task], episodes);
+      const { promptTokens } = group.tasks[0]!;
+      group.episodes.forEach((episode, i) => {
+        const paths = pathsOf(episode);
+        const rows = all[i]!.rows();
+        const along = <T>(values: readonly T[], { places }: EpisodePath) => places.map((at) => values[at]!);
+        expect(paths.map((path) => [...promptTokens, ...along(episode.tokens, path)])).toEqual(
+          rows.map((row) => [...row.promptTokens, ...row.tokens]),
+        );
+        expect(paths.map((path) => along(episode.mask, path).filter((bit) => bit === 1))).toEqual(
+          rows.map(({ mask }) => mask.filter((bit) => bit === 1)),
+        );
+        const own = paths.flatMap(({ places, shared }) => places.slice(shared));
+        expect(own.toSorted((a, b) => a - b)).toEqual(episode.tokens.map((_, at) => at));
+        expect(episode.turns).toHaveLength(all[i]!.size);
+        for (const { start, end, text } of episode.turns)
+          expect(tokenizer.decode(episode.tokens.slice(start, end))).toBe(text);
+      });
+    }),
+  );
+});
+
 test('an episode that has failed has no tokens, and takes nothing of the prompt of the others', () => {
   const failed: FollowedEpisode = {
     task,
@@ -116,7 +164,13 @@ test('an episode that has failed has no tokens, and takes nothing of the prompt 
   expect(group.episodes[1]).toEqual(failed.episode);
 });
 
-const agent: AgentSpec = { model: 'policy', timeoutSeconds: 1, maxAttempts: 1, concurrency: 1 };
+const agent: AgentSpec = {
+  model: 'policy',
+  timeoutSeconds: 1,
+  maxAttempts: 1,
+  branches: 'train',
+  concurrency: 1,
+};
 
 test('a command that is not there is refused, and so is a variable that is not set', async () => {
   await assertStartable({ ...agent, command: ['sh', '-c', 'exit'] });

@@ -142,6 +142,21 @@ test('what has no reward says why, and of what is not known nothing is made up',
   expect(rows[4]!.inheritedTokens).toBe(2);
 });
 
+test('what an agent writes before its turns is its prompt, and no observation', () => {
+  const turn = (start: number): Turn => ({ ...call('a'), start, end: start + 1 });
+  const mask = [0, 0, 1, 0, 1, 0, 1, 0, 1] as const;
+  const tokens = mask.map((_, at) => at);
+  const facts = (more: Partial<Episode>) =>
+    episodeFactsOf(
+      group({ tokens, mask: [...mask], samplerLogprobs: tokens, turns: [2, 4, 6, 8].map(turn), ...more }),
+      reward,
+    )[0]!.observationTokens;
+  expect(facts({})).toBe(3);
+  // A conversation of its own from 5 on, and another end of the first one from 7 on.
+  expect(facts({ branches: [{ start: 5, from: 0 }] })).toBe(2);
+  expect(facts({ branches: [{ start: 7, from: 3 }] })).toBe(3);
+});
+
 test('a call of any name is counted under it', () => {
   const [facts] = episodeFactsOf(
     group({ turns: [call('__proto__', { text: '' }), call('constructor', { text: '' })] }),

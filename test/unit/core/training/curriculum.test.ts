@@ -143,6 +143,7 @@ describe('a curriculum', () => {
       model: 'policy',
       timeoutSeconds: 1,
       maxAttempts: 1,
+      branches: 'train' as const,
       concurrency: 1,
     };
     const { ports } = await run({ spec: { ...spec, policy, agent } });

@@ -27,14 +27,17 @@ const OBJECTIVES: Objective[] = [
   { kind: 'dpo', ...from, variant: 'ipo', beta: 0.5, labelSmoothing: 0 },
 ];
 
-/** Two updates that share sequences, of which one has no pair. */
-function pairedBatch(): TrainBatch {
+/** Two updates that share sequences, of which one has no pair; or of which two are branches of one episode. */
+function batchOf({ kind }: Objective): TrainBatch {
   const batch = randomBatch(5);
   const random = new RandomStream(5, 'reference');
   return {
     ...batch,
     streams: { ...batch.streams, reference: batch.mask.map(() => -3 + random.uniform()) },
-    sequences: { pair: Float32Array.of(0, 1, 0, 1, -1), label: Float32Array.of(1, -1, -1, 1, 0) },
+    sequences:
+      kind === 'dpo'
+        ? { pair: Float32Array.of(0, 1, 0, 1, -1), label: Float32Array.of(1, -1, -1, 1, 0) }
+        : { episode: Float32Array.of(0, -1, 0, -1, -1) },
     updates: [Int32Array.of(0, 2, 4), Int32Array.of(3, 0, 1, 4, 2)],
   };
 }
@@ -42,7 +45,7 @@ function pairedBatch(): TrainBatch {
 it.each(OBJECTIVES.map((objective): [string, Objective] => [JSON.stringify(objective), objective]))(
   'the Python of docs/batch.md gives the loss of the updates: %s',
   async (_, objective) => {
-    const batch = pairedBatch();
+    const batch = batchOf(objective);
     const told = settings(objective, { optimizer: { ...settings(objective).optimizer, learningRate: 0.02 } });
     const parent = freshState();
     const [first] = batch.updates;
