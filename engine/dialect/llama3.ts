@@ -1,8 +1,8 @@
 import type { Action } from '../../core/episode/episode.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
-import type { Dialect, WrittenTurn } from './contract.ts';
+import type { Dialect, SpokenTurn, WrittenTurn } from './contract.ts';
 import type { Guard } from './guard.ts';
-import { parseJsonCall } from './json-call.ts';
+import { parseJsonCall, readJson } from './json-call.ts';
 import { malformed } from './malformed.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
 import { withoutEnd } from './turn-end.ts';
@@ -43,6 +43,7 @@ export function llama3Dialect(
     messageTokens: (messages) => frame.messageTokens(messages),
     stopTokens: turnEnds.map((token) => tokenizer.idOf(token)),
     parse,
+    read: (text) => readLlama3(withoutEnd(text, turnEnds)),
     canWrite: () => true,
     turnText,
     turnTokens: (turn) => turnTokensOf(tokenizer, turnText(turn)),
@@ -69,6 +70,37 @@ export function parseLlama3(text: string): Action {
   if (after.startsWith('{')) return malformed('one call a turn');
   if (after !== '' || body.slice(end).trim() !== '') return malformed('text after the call');
   return parseJsonCall(body, ['parameters', 'arguments']);
+}
+
+/**
+ * A turn without its end token, with all of its calls: one after the other with `;`, `,` or white space between them, each after
+ * a tag of its own or all after one, or as a list.
+ */
+export function readLlama3(text: string): SpokenTurn | undefined {
+  const one = parseLlama3(text);
+  if (one.kind === 'answer') return { thought: '', text: one.answer, calls: [] };
+  const calls = (one.kind === 'call' ? [text] : callsIn(text)).map(parseLlama3);
+  if (calls.length === 0 || calls.some(({ kind }) => kind !== 'call')) return undefined;
+  return { thought: '', text: '', calls: calls.flatMap((each) => (each.kind === 'call' ? [each.call] : [])) };
+}
+
+/** The texts of the calls, each of which may be none; empty where they cannot be told apart. */
+function callsIn(text: string): string[] {
+  const untagged = (tagged: string): string => tagged.trim().replace(/^<\|python_tag\|>\s*/u, '');
+  const body = untagged(text);
+  if (body.startsWith('[')) {
+    const list = readJson(body);
+    return Array.isArray(list) ? list.map((one) => JSON.stringify(one)) : [];
+  }
+  const calls: string[] = [];
+  for (let rest = body; ;) {
+    const end = endOfObject(rest);
+    if (end === undefined) return [];
+    calls.push(rest.slice(0, end));
+    const after = rest.slice(end).trim();
+    if (after === '') return calls;
+    rest = untagged(after.replace(/^[;,]/u, ''));
+  }
 }
 
 /** One past the brace that closes the object that a text begins with. */

@@ -77,11 +77,22 @@ export class TemplateFrame {
       ...this.shielded(message),
       ...(i < calls && { tool_call_id: callId(i) }),
     }));
-    const turn = calls === 0 ? { role: 'assistant' as const, content: SAID } : called(CALL, calls)[0]!;
-    const text = this.render([{ role: 'user', content: 'task' }, turn, ...said]);
+    const after = (turn: ChatMessage): string =>
+      this.render([{ role: 'user', content: 'task' }, turn, ...said]);
+    const text = calls === 0 ? after({ role: 'assistant', content: SAID }) : this.afterCalls(calls, after);
     return this.guard.encode(
       this.afterTurn(text, calls === 0 ? SAID : CALL, calls === 0 ? 'answers' : 'calls'),
     );
+  }
+
+  /** Templates that write one call a turn (Llama's) still write any number of results one after the other. */
+  private afterCalls(calls: number, render: (turn: ChatMessage) => string): string {
+    try {
+      return render(called(CALL, calls)[0]!);
+    } catch (error) {
+      if (calls === 1 || !(error instanceof GradusError)) throw error;
+      return render(called(CALL, 1)[0]!);
+    }
   }
 
   /** Nothing that a message says may spell a special token. */

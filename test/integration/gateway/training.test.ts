@@ -40,7 +40,7 @@ function spec(agent: object) {
   return {
     ...brief,
     agent,
-    sampling: { ...brief.sampling, maxTurns: 6 },
+    sampling: { ...brief.sampling, maxTurns: 4 },
     stages: inOrder(
       { ...warmStart, graduation: { successAtLeast: 0, tasksPerLevel: 2 } },
       {
@@ -110,7 +110,7 @@ test('what is trained is what was sampled, path by path, and each token once', a
     const ofTurns = tree.all.flatMap(({ tokens }) => tokens).length;
     expect(episode.mask.filter((bit) => bit === 1)).toHaveLength(ofTurns);
   }
-  expect(group.episodes.some(({ branches }) => branches!.length >= 3)).toBe(true);
+  expect(group.episodes.some(({ branches }) => branches!.length >= 2)).toBe(true);
 });
 
 test('the branches of an episode are in one update, as parts of it', async () => {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseLlama3 } from '../../../../engine/dialect/llama3.ts';
+import { parseLlama3, readLlama3 } from '../../../../engine/dialect/llama3.ts';
 import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
 import { configOf, renderingsOf, tokenizerOf } from './fixtures.ts';
 
@@ -57,12 +57,35 @@ describe('a turn in the dialect of Llama 3', () => {
     expect(parseLlama3(text)).toEqual({ kind: 'malformed', reason }),
   );
 
+  test.each<[string, string]>([
+    ['after each other', `${good}; ${good}`],
+    ['on lines of their own', `${good}\n${good}`],
+    ['each after a tag', `<|python_tag|>${good}<|python_tag|>${good}`],
+    ['all after one tag', `<|python_tag|>${good}, ${good}`],
+    ['in a list', `[${good}, ${good}]`],
+  ])('may have several calls, %s', (_, text) => {
+    const call = { name: 'calculator', arguments: { expression: '1+2' } };
+    expect(readLlama3(text)).toEqual({ thought: '', text: '', calls: [call, call] });
+  });
+
+  test.each([`${good}; ${good};`, `${good} and ${good}`, `[${good}, 3]`, `${good}; {"name"`, `[${good}`])(
+    'with several calls of which one is none does not parse: %#',
+    (text) => expect(readLlama3(text)).toBeUndefined(),
+  );
+
   test('is read without an error, whatever it is', () => {
     const piece = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.constantFrom('{', '}', '"', '\\', '[{', good, '<|python_tag|>'),
     );
-    fc.assert(fc.property(fc.array(piece), (pieces) => void parseLlama3(pieces.join(''))));
+    fc.assert(
+      fc.property(fc.array(piece), (pieces) => {
+        const text = pieces.join('');
+        const action = parseLlama3(text);
+        const read = readLlama3(text);
+        if (action.kind === 'call') expect(read!.calls).toEqual([action.call]);
+      }),
+    );
   });
 });
 
@@ -81,6 +104,14 @@ describe.each<[string, string]>([
     expect(prompt.endsWith('What is 1+2?<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n')).toBe(
       true,
     );
+  });
+
+  test('tells the results of several calls one after the other', () => {
+    const results = ['3', '5'].map((content) => ({ role: 'tool' as const, content }));
+    const text = tokenizer.decode(dialect.messageTokens(results, `${good}; ${good}<|eot_id|>`));
+    expect(text.split('ipython').length - 1).toBe(2);
+    expect(text.indexOf('3')).toBeLessThan(text.lastIndexOf('5'));
+    expect(text.endsWith('<|start_header_id|>assistant<|end_header_id|>\n\n')).toBe(true);
   });
 
   test('tells the day that the run was given, whatever day it is', () => {
