@@ -119,7 +119,7 @@ function episodeOf(c: Context, episodes: ReadonlyMap<string, AgentEpisode>): Age
 
 async function askOf(c: Context, api: Api, episode: AgentEpisode): Promise<{ ask: Ask; body: string }> {
   const { json, body } = await bodyOf(c);
-  const ask = api.read(json);
+  const ask = api.read(json, (id) => episode.tree.get(id));
   assertModel(episode, ask.model);
   return { ask, body };
 }

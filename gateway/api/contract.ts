@@ -20,8 +20,8 @@ export interface Told {
 
 /** How agents ask and are answered. */
 export interface Api {
-  /** Throws Problem(400) for what it cannot be asked. */
-  read(body: unknown): Ask;
+  /** Throws Problem(400) for what it cannot be asked; `turnOf` finds what the agent names in place of sending it back. */
+  read(body: unknown, turnOf: (id: string) => StoredTurn | undefined): Ask;
   answer(told: Told): Json;
   /** The same answer as a stream, made from the finished turn. */
   frames(told: Told): Frame[];

@@ -2,12 +2,14 @@ import { z } from 'zod';
 import type { Json } from '../../core/json/json.ts';
 import type { ChatMessage } from '../../engine/dialect/contract.ts';
 import { argumentsOf } from '../ask.ts';
-import { refuse } from '../problem.ts';
+import { Problem, refuse } from '../problem.ts';
+import type { StoredTurn } from '../stored-turn.ts';
 import type { Api, Frame, Told } from './contract.ts';
 import { mayCall, openaiProblem, parameters, parsed, textOfContent, textParts } from './fields.ts';
 
 const item = z.looseObject({
   type: z.string().optional(),
+  id: z.string().nullish(),
   role: z.enum(['system', 'developer', 'user', 'assistant']).optional(),
   content: z.union([z.string(), textParts]).nullish(),
   summary: textParts.nullish(),
@@ -41,7 +43,7 @@ const request = z.looseObject({
 
 /** OpenAI's Responses. */
 export const responses: Api = {
-  read(body) {
+  read(body, turnOf) {
     const asked = parsed(request, body);
     if (asked.background) refuse('background', 'is not served: wait for the answer, or stream it');
     if ((asked.text?.format?.type ?? 'text') !== 'text')
@@ -51,7 +53,9 @@ export const responses: Api = {
       model: asked.model,
       messages: [
         ...(instructions ? [{ role: 'system' as const, content: instructions }] : []),
-        ...(typeof input === 'string' ? [{ role: 'user' as const, content: input }] : messagesOf(input)),
+        ...(typeof input === 'string'
+          ? [{ role: 'user' as const, content: input }]
+          : messagesOf(input.map((one) => sentBack(one, turnOf)))),
       ],
       tools: mayCall(asked.tool_choice)
         ? (asked.tools ?? []).map(({ name, description, parameters }) => ({
@@ -112,6 +116,18 @@ export const responses: Api = {
   problem: openaiProblem,
 };
 
+/** An item that was given before and is named (Vercel's AI SDK), as if it had been sent back. Throws Problem(404). */
+function sentBack(
+  one: z.output<typeof item>,
+  turnOf: (id: string) => StoredTurn | undefined,
+): z.output<typeof item> {
+  if (one.type !== 'item_reference') return one;
+  const turn = turnOf(/^[a-z]+_([0-9a-f]{32})/u.exec(one.id ?? '')?.[1] ?? '');
+  const found = turn && outputOf({ turn }).find(({ id }) => id === one.id);
+  if (!found) throw new Problem(404, 'item_not_found', `There is no item ${one.id ?? ''} here`, 'input');
+  return item.parse(found);
+}
+
 /** Thoughts and calls are items of their own here, and one turn everywhere else. */
 function messagesOf(items: readonly z.output<typeof item>[]): ChatMessage[] {
   const messages: ChatMessage[] = [];
@@ -149,7 +165,7 @@ function messagesOf(items: readonly z.output<typeof item>[]): ChatMessage[] {
   return messages;
 }
 
-function outputOf({ turn: { id, answer } }: Told): { [key: string]: Json }[] {
+function outputOf({ turn: { id, answer } }: Pick<Told, 'turn'>): { [key: string]: Json }[] {
   const { content, reasoning_content: thought, tool_calls: calls = [] } = answer;
   return [
     ...(thought === undefined

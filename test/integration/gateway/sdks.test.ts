@@ -146,6 +146,15 @@ test('calls and results in Responses and in Messages', async () => {
   ] as OpenAI.Responses.ResponseInput;
   expect((await one.openai().responses.create({ model, input, tools })).output_text).toBe('Four.');
   expect(one.episode.rows()).toHaveLength(1);
+  const named = first.output.map(({ id }) => ({ type: 'item_reference' as const, id: id! }));
+  const byName = [user('x'), ...named, input.at(-1)!];
+  await one.openai().responses.create({ model, input: byName, tools });
+  expect(one.episode.tree.pathOf(last(one.episode)).map(({ id }) => `resp_${id}`)[0]).toBe(first.id);
+  const stranger = [user('x'), { type: 'item_reference' as const, id: `fc_${'0'.repeat(32)}0` }];
+  await expect(one.openai().responses.create({ model, input: stranger, tools })).rejects.toMatchObject({
+    status: 404,
+    code: 'item_not_found',
+  });
 
   const two = await begin(speaksQwen, says(...texts));
   const asked = {
