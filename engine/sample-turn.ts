@@ -48,10 +48,11 @@ export async function sampleTurn(
   const tokens: number[] = [];
   const samplerLogprobs: number[] = [];
   const kept: number[][] = [];
-  const upTo = (end: number, { kept: has }: SampleResult) => ({
+  const upTo = (end: number, { kept: has, served }: SampleResult) => ({
     tokens: tokens.slice(0, end),
     samplerLogprobs: samplerLogprobs.slice(0, end),
     ...(has && { kept: kept.slice(0, end) }),
+    ...(served && { served }),
   });
   for (;;) {
     const piece = await sample([...continuation, ...tokens], Math.min(PIECE_TOKENS, most - tokens.length));

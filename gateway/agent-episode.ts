@@ -355,6 +355,7 @@ export class AgentEpisode {
       finish: sampled.finish,
       text,
       answer: answerOf(dialect, { text, plain }, name.id),
+      ...(sampled.served && { served: sampled.served }),
       created: Math.floor(Date.now() / 1000),
     };
   }

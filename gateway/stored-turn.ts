@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ChatMessage, ToolDescription } from '../engine/dialect/contract.ts';
+import type { ServedBy } from '../engine/policy.ts';
 import { jsonCodec } from '../store/codec.ts';
 
 /** A turn of an agent's episode, as it is stored before it is answered. */
@@ -23,6 +24,8 @@ export interface StoredTurn {
   text: string;
   /** What the agent is told that the policy said. */
   answer: ChatMessage;
+  /** Who sampled it, where a server did: of a turn in pieces, the last one. */
+  served?: ServedBy;
   /** When it was sampled, epoch seconds: APIs ask for it. */
   created: number;
 }
@@ -46,6 +49,7 @@ export const turns = jsonCodec<StoredTurn>(
     finish: z.enum(['stop', 'length']),
     text: z.string(),
     answer: message,
+    served: z.looseObject({ server: z.string(), weights: z.string() }).optional(),
     created: z.int(),
   }),
 );

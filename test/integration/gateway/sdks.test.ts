@@ -6,6 +6,7 @@ import OpenAI from 'openai';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { Policy } from '../../../engine/policy.ts';
 import { serveGateway } from '../../../gateway/server.ts';
+import { turns } from '../../../gateway/stored-turn.ts';
 import { rowOf } from '../../../gateway/turn-tree.ts';
 import { episodeOptions, qwen, randomPolicy, speaksQwen } from '../../support/gateway.ts';
 import { ScriptedPolicy } from '../../support/scripted-policy.ts';
@@ -266,6 +267,17 @@ test('a turn whose client went before it was told, and that nobody asked for aga
     await openai().chat.completions.create(asked, { headers });
     expect([episode.tree.size, episode.rows().length]).toEqual([1, 1]);
   }
+});
+
+test('a turn that a server has sampled says which one, and with which weights', async () => {
+  const served = { server: 'http://127.0.0.1:1', weights: 'a'.repeat(64) };
+  const by = says('Yes.');
+  const sample = by.sample.bind(by);
+  by.sample = async (...asked) => ({ ...(await sample(...asked)), served });
+  const { id, episode, openai } = await begin(speaksQwen, by);
+  await openai().chat.completions.create({ model, messages: [user('a')] });
+  const key = `agents/${id}/turns/${last(episode).id}.json`;
+  expect((await store.find(key, turns))!.served).toEqual(served);
 });
 
 test('a reward that cannot be stored ends the attempt, and not the agent', async () => {
