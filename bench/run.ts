@@ -9,6 +9,7 @@ import { demoBench } from './demo.ts';
 import { grpoBench } from './engine/grpo.ts';
 import { handoverBench } from './engine/handover.ts';
 import { decodeBench, learnerEngineBench, turnsBench } from './engine/speed.ts';
+import { enoughBench } from './enough.ts';
 import { familiesBench } from './families.ts';
 import { buildsBench, clockBench, diskBench, queueBench, stepsBench } from './faults.ts';
 import { footprintBench } from './footprint.ts';
@@ -34,6 +35,7 @@ const BENCHES: Record<string, Bench> = {
   sandbox: sandboxBench,
   demo: demoBench,
   tokens: tokensBench,
+  enough: enoughBench,
   dashboard: dashboardBench,
   families: familiesBench,
   footprint: footprintBench,
