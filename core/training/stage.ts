@@ -1,5 +1,5 @@
 import { collect } from './collect-rollouts.ts';
-import { beginSteps, giveUp, lagOf, settle, stalenessOf, takeUp } from './steps-begun.ts';
+import { beginSteps, giveUp, lagOf, older, settle, stalenessOf, takeUp } from './steps-begun.ts';
 import type { Carried, InFlight } from './steps-begun.ts';
 import { updatePolicy } from './update-policy.ts';
 import type { PolicyUpdate } from './update-policy.ts';
@@ -141,6 +141,7 @@ export async function trainStage(
     if (stepped === 'stop') return end('stopped', 'stopped by a person in the middle of a step');
     const { decision, facts } = stepped;
     state = stepped.state;
+    if (facts.learner !== null) begun = older(begun);
     const { best } = state.history;
     const question = mustAsk(input, state, decision) ? stageQuestion(input, state, decision) : null;
     await ports.report({ ...facts, decision: decisionFacts(decision, question) });
@@ -331,7 +332,7 @@ async function stageStep(
       checkpoint: trained?.checkpoint ?? state.checkpoint,
       rollout: {
         ...rolloutFacts(summary, collected.otherTokens),
-        ...(lagOf(stage) > 0 && stalenessOf(begun, state)),
+        ...(lagOf(stage) > 0 && stalenessOf(begun)),
       },
       batch: batchFacts(updated?.batch ?? null),
       heldOut: heldOutFacts(evaluation, error),

@@ -71,7 +71,7 @@ export interface RolloutFacts extends BehaviourCounts {
   turns: number;
   /** Why groups failed as a whole. */
   failedGroups: string[];
-  /** Steps by which the weights that learn were ahead of those that sampled; absent where nothing is sampled ahead. */
+  /** Learner steps by which the weights that learn were ahead of those that sampled; absent where nothing is sampled ahead. */
   staleness?: number;
   /** The stage has gone back behind the weights that sampled: nothing was learnt from these episodes. */
   givenUp?: true;

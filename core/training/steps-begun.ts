@@ -18,6 +18,8 @@ export interface BegunStep<Episodes> extends Pick<StageState, 'adjusted'> {
   checkpoint: CheckpointRef;
   /** Tasks that waited to be drawn again, and were: no other step draws them meanwhile. */
   again: WaitingTask[];
+  /** Steps that the learner has made since: how far its weights are ahead of those that sample. */
+  staleness: number;
   /** The stage has gone back behind the weights that sample: nothing is learnt from it. */
   givenUp?: true;
   episodes: Episodes;
@@ -31,12 +33,11 @@ export type Carried = BegunStep<Gathered>;
 export const lagOf = ({ collect }: StageInput['stage']): number =>
   collect.kind === 'pipelined' ? collect.lag : 0;
 
-/** What a step's facts say of weights that sampled for it: how many steps of the run those that learn are ahead of them. */
-export const stalenessOf = (
-  { checkpoint, givenUp }: InFlight,
-  now: Pick<StageState, 'checkpoint'>,
-): { staleness: number; givenUp?: true } =>
-  givenUp ? { staleness: 0, givenUp } : { staleness: now.checkpoint.step - checkpoint.step };
+/** What a step's facts say of the weights that sampled for it. */
+export const stalenessOf = ({ staleness, givenUp }: InFlight): { staleness: number; givenUp?: true } => ({
+  staleness,
+  ...(givenUp && { givenUp }),
+});
 
 /** Begins the next step of the stage, where it is not, and those that may be ahead of it. */
 export function beginSteps(
@@ -54,7 +55,7 @@ export function beginSteps(
     // What goes wrong is thrown when it is the step's turn.
     gathered.catch(() => undefined);
     const { checkpoint, adjusted } = state;
-    begun.push({ step, checkpoint, adjusted, again, episodes: gathered });
+    begun.push({ step, checkpoint, adjusted, again, staleness: 0, episodes: gathered });
   }
   return begun;
 }
@@ -65,6 +66,10 @@ export const settle = (begun: readonly InFlight[]): Promise<Carried[]> =>
 
 export const takeUp = (carried: readonly Carried[]): InFlight[] =>
   carried.map((one) => ({ ...one, episodes: Promise.resolve(one.episodes) }));
+
+/** After a step in which something was learnt. */
+export const older = (begun: readonly InFlight[]): InFlight[] =>
+  begun.map((one) => ({ ...one, staleness: one.staleness + 1 }));
 
 /** After a roll-back: what the weights from before it sample teaches nothing. */
 export const giveUp = (begun: readonly InFlight[]): InFlight[] =>

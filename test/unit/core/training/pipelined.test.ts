@@ -44,6 +44,11 @@ describe('a pipelined stage', () => {
     expect(ports.facts.map(({ rollout }) => rollout!.staleness)).toEqual([0, 1, 2, 2, 2, 2]);
   });
 
+  test('counts what the learner has done since, and no step that learned nothing', async () => {
+    const { ports } = await train(lagging(2), { nothingToLearn: [2] });
+    expect(ports.facts.map(({ rollout }) => rollout!.staleness)).toEqual([0, 1, 1, 1, 2, 2]);
+  });
+
   test('has the next steps begun when the learner works on one', async () => {
     class Watched extends ScriptedTraining {
       readonly ahead: number[] = [];
