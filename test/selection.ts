@@ -8,7 +8,7 @@
 export const PROMISES: readonly { promise: string; paths: readonly string[] }[] = [
   {
     promise: 'A run that is killed anywhere, with its servers or without, ends with the same weights.',
-    paths: ['recovery/kill-anywhere.test.ts', 'recovery/pipelined.test.ts'],
+    paths: ['recovery/kill-anywhere.test.ts'],
   },
   {
     promise: 'Damaged objects lose nothing: the run asks, and goes on when they are restored.',
