@@ -2,6 +2,7 @@ import { request } from 'undici';
 import { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
 import type { LoopMessage, LoopTool, OwnAgentLoop } from '../core/extensions/agent-loop.ts';
+import { untilAborted } from '../core/until-aborted.ts';
 import type { AgentEpisode } from './agent-episode.ts';
 import { runOf } from './agent-run.ts';
 import type { AgentRun } from './agent-run.ts';
@@ -57,10 +58,10 @@ export async function runLoop(
   let problem: string | null = null;
   let answer: string | null = null;
   try {
-    const gave: unknown = await Promise.race([
+    const gave: unknown = await untilAborted(
       loop.episode({ task, options: loop.options.parse(options), turn, signal: over }),
-      aborted(over),
-    ]);
+      over,
+    );
     if (gave === null || (typeof gave === 'string' && Buffer.byteLength(gave) <= MOST_ANSWER_BYTES))
       answer = gave;
     else
@@ -79,10 +80,3 @@ export async function runLoop(
   signal.throwIfAborted();
   return runOf(episode, problem, answer);
 }
-
-const aborted = (signal: AbortSignal): Promise<never> =>
-  new Promise((_, reject) => {
-    const stop = (): void => reject(signal.reason as Error);
-    if (signal.aborted) stop();
-    else signal.addEventListener('abort', stop, { once: true });
-  });

@@ -57,13 +57,13 @@ export interface Gathering {
 export function gather(ports: TrainingPorts, input: StageInput, from: DrawnFrom, step: number): Gathering {
   const { collect: how } = input.stage;
   if (how.kind === 'stored') return { again: [], gathered: takeStored(ports, input, from, step, how) };
-  const { again, tasks } = drawTasks({
+  const drawn = drawTasks({
     ...drawOf(input, from, step),
     count: input.stage.groupsPerStep,
     failures: from.failures,
     retryFailures: input.stage.retryFailures,
   });
-  return { again, gathered: sample(ports, input, from, step, { again, tasks }) };
+  return { again: drawn.again, gathered: sample(ports, input, from, step, drawn) };
 }
 
 const drawOf = ({ spec, stage, tasksBefore }: StageInput, { estimates }: DrawnFrom, step: number) => ({
@@ -106,7 +106,7 @@ async function sample(
   input: StageInput,
   from: DrawnFrom,
   step: number,
-  first: Pick<Drawn, 'again' | 'tasks'>,
+  first: Drawn,
 ): Promise<Gathered> {
   const { stage } = input;
   const { plan } = stage;

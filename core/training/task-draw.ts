@@ -92,8 +92,6 @@ export interface Drawn {
   /** The first of them are those that are drawn again. */
   tasks: TaskRef[];
   again: WaitingTask[];
-  /** Those that wait and were not drawn. */
-  failures: WaitingTask[];
 }
 
 /** The tasks of a step. Fresh ones have indexes that no other step of the run's stages uses. */
@@ -119,7 +117,7 @@ export function drawTasks(draw: TaskDraw): Drawn {
       index: firstIndex + i,
     });
   }
-  return { tasks, again, failures: draw.failures.filter((task) => !again.includes(task)) };
+  return { tasks, again };
 }
 
 /** Task indexes that a stage may use: of its steps, which count from 1. */

@@ -1,7 +1,7 @@
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { GradusError } from '../../../core/errors.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
+import { untilAborted } from '../../../core/until-aborted.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
 import { probeKey } from '../../../store/keys.ts';
@@ -170,19 +170,5 @@ export class HandOver {
 
   private probeOf(run: string, { weights }: CheckpointRef, signal: AbortSignal): Promise<PolicyProbe | null> {
     return this.store.find(probeKey(run, weights), probes, { signal });
-  }
-}
-
-/** What `work` gives, unless the signal is aborted before. */
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
-  const over = new AbortController();
-  const aborted = once(signal, 'abort', { signal: over.signal }).then((): never => {
-    throw signal.reason;
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    over.abort();
   }
 }

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { TaskRef } from '../../../../core/refs.ts';
 import { drawTasks, learnability, updateEstimates } from '../../../../core/training/task-draw.ts';
 import type { ArmEstimates, TaskDraw } from '../../../../core/training/task-draw.ts';
+import { withoutTasks } from '../../../../core/training/tasks-again.ts';
 
 const arm = (level: number) => ({ environment: 'calculator', level });
 const failed = (index: number): TaskRef => ({ environment: 'calculator', split: 'train', level: 1, index });
@@ -65,10 +66,10 @@ describe('the tasks of a stage', () => {
 
   test('take the oldest failures first, no more than their part, and leave the others in line', () => {
     const failures = [7, 8, 9, 10, 11, 12].map(failed);
-    const { tasks, failures: left } = draw({ failures });
+    const { tasks, again } = draw({ failures });
     expect(tasks).toHaveLength(16);
     expect(tasks.slice(0, 4)).toEqual(failures.slice(0, 4));
-    expect(left).toEqual(failures.slice(4));
+    expect(withoutTasks(failures, again)).toEqual(failures.slice(4));
   });
 
   test('are of the train split only, as many as asked for', () => {
@@ -82,7 +83,7 @@ describe('the tasks of a stage', () => {
           const drawn = draw({ count, failures, retryFailures });
           expect(drawn.tasks).toHaveLength(count);
           expect(drawn.tasks.every(({ split }) => split === 'train')).toBe(true);
-          const retried = failures.length - drawn.failures.length;
+          const retried = failures.length - withoutTasks(failures, drawn.again).length;
           expect(retried).toBe(Math.min(waiting, Math.floor(count * retryFailures)));
         },
       ),

@@ -4,7 +4,7 @@ import { RandomStream } from '../../../../core/random.ts';
 import type { TaskRef } from '../../../../core/refs.ts';
 import type { TriedTask } from '../../../../core/requests.ts';
 import { drawTasks } from '../../../../core/training/task-draw.ts';
-import { drawAgain, failedTasksOf, waitAgain } from '../../../../core/training/tasks-again.ts';
+import { drawAgain, failedTasksOf, waitAgain, withoutTasks } from '../../../../core/training/tasks-again.ts';
 import type { WaitingTask } from '../../../../core/training/tasks-again.ts';
 
 const ref = (index: number): TaskRef => ({ environment: 'calculator', split: 'train', level: 1, index });
@@ -129,7 +129,7 @@ function simulate(mostTries: number | undefined, retryFailures: number) {
       JSON.stringify(
         waitAgain(
           {
-            waiting: drawn.failures,
+            waiting: withoutTasks(failures, drawn.again),
             again: drawn.again,
             failed: outcomes.filter(({ successes }) => successes < 4).map(({ index }) => ref(index)),
             tried: outcomes.filter(({ successes }) => successes < 8),
