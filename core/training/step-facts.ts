@@ -73,7 +73,7 @@ export interface RolloutFacts extends BehaviourCounts {
   failedGroups: string[];
   /** Learner steps by which the weights that learn were ahead of those that sampled; absent where nothing is sampled ahead. */
   staleness?: number;
-  /** The stage has gone back behind the weights that sampled: nothing was learnt from these episodes. */
+  /** The stage has rolled back behind the weights that sampled: nothing was learnt from these episodes. */
   givenUp?: true;
 }
 

@@ -20,7 +20,7 @@ export interface BegunStep<Episodes> extends Pick<StageState, 'adjusted'> {
   again: WaitingTask[];
   /** Steps that the learner has made since: how far its weights are ahead of those that sample. */
   staleness: number;
-  /** The stage has gone back behind the weights that sample: nothing is learnt from it. */
+  /** The stage has rolled back behind the weights that sample: nothing is learnt from it. */
   givenUp?: true;
   episodes: Episodes;
 }
