@@ -120,6 +120,8 @@ function samplesInWords({ collect, numGenerations }: RlStageSpec): string {
       return `${numGenerations} samples of each, of which ${collect.roots} begin at the prompt and the others branch off`;
     case 'pipelined':
       return `${numGenerations} samples of each, by the policy of ${collect.lag} steps before`;
+    case 'asynchronous':
+      return `${numGenerations} samples of each, by a policy of at most ${collect.maxStaleness} steps before`;
     default:
       return `${numGenerations} samples of each`;
   }

@@ -20,6 +20,8 @@ import type {
   Span,
   StoredRequest,
   StoredResult,
+  TakenGroups,
+  TakeRequest,
   TrainRequest,
   TrainResult,
   ArmTally,
@@ -47,6 +49,11 @@ export interface TrainingPorts {
   rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]>;
   /** The same of tasks whose episodes are stored. Only asked where a stage collects so. */
   stored(request: StoredRequest): Promise<StoredResult>;
+  /**
+   * Keeps which groups a step takes, and returns what is kept: what was taken before, by another execution of the step,
+   * counts. null where nothing is kept and nothing is wanted. Only asked where a stage collects asynchronously.
+   */
+  takeGroups(request: TakeRequest): Promise<TakenGroups | null>;
   /** Only asked where the method's plan relabels. */
   relabel(request: RelabelRequest): Promise<RelabelResult>;
   evaluate(request: EvaluationRequest): Promise<EvaluationResult>;

@@ -23,6 +23,7 @@ import type { Arm } from './schema/tasks.ts';
 import type { VerificationSpec } from './schema/verification.ts';
 import type { Proportion } from './statistics/intervals.ts';
 import type { ArmHowSolved } from './training/how-solved.ts';
+import type { WaitingTask } from './training/tasks-again.ts';
 import type { BehaviourCounts, StepAnswer, StepFacts } from './training/step-facts.ts';
 
 // What workflows ask of activities and of each other: references and small facts, never tokens or weights.
@@ -61,6 +62,32 @@ export interface GroupRequest {
   failed?: BlobRef;
   /** More samples of these tasks branch off what there is of them. */
   grows?: Growth;
+}
+
+/** A group that a step of an asynchronous stage takes. */
+export interface TakenGroup extends Pick<GroupRequest, 'step' | 'group' | 'firstTask' | 'tasks' | 'retries'> {
+  /** Those of its tasks that had waited to be drawn again. */
+  again: WaitingTask[];
+  /** Steps of the stage that were done when it was begun: the weights after them have sampled it. */
+  begunAfter: number;
+}
+
+/** The groups that a step takes, in the order in which it learns from them. */
+export interface TakenGroups {
+  groups: TakenGroup[];
+  /** The stage has rolled back behind the weights that sample: nothing is learnt from them. */
+  givenUp?: true;
+}
+
+export interface TakeRequest {
+  run: string;
+  stage: string;
+  /** Of the stage, from 1. */
+  step: number;
+  /** The run whose steps are made again. */
+  follow?: string;
+  /** null: those that were taken before, if any. */
+  wanted: TakenGroups | null;
 }
 
 /** How a tree goes on. */

@@ -73,6 +73,10 @@ export const probeKey = (run: string, weights: string): string =>
 export const storedKey = (run: string, stage: string): string =>
   `runs/${segment(run)}/stored/${segment(stage)}.json`;
 
+/** Which groups a step of an asynchronous stage has taken. */
+export const takenKey = (run: string, stage: string, step: number): string =>
+  `runs/${segment(run)}/taken/${segment(stage)}/${padded(step)}.json`;
+
 /** Episodes on their way: one object per advance, named after where it stands. */
 export const partKey = (run: string, stage: string, step: number, group: number, part: string): string =>
   `runs/${segment(run)}/parts/${segment(stage)}/${padded(step)}/${group}/${segment(part)}.json`;

@@ -36,19 +36,42 @@ async function command(name: string, args: string[]): Promise<boolean> {
   return code === 0;
 }
 
-const vitestReport = z.object({ numPassedTests: z.int(), numFailedTests: z.int(), success: z.boolean() });
+const vitestReport = z.object({
+  numPassedTests: z.int(),
+  numFailedTests: z.int(),
+  success: z.boolean(),
+  testResults: z.array(
+    z.object({
+      name: z.string(),
+      status: z.string(),
+      assertionResults: z.array(z.object({ fullName: z.string(), status: z.string() })),
+    }),
+  ),
+});
+
+/** What failed, by file and name: it is printed last, where nobody has to look for it. */
+const failures: string[] = [];
 
 /** Vitest projects, those whose names match, with more arguments; a file that cannot be loaded counts as one failure. */
 async function tests(project: string, folder: string, args: string[] = []): Promise<Tally> {
   const report = path.join(folder, 'report.json');
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
   const clean = await command('vitest', ['run', '--project', project, ...reporters, ...args]);
-  const { numPassedTests, numFailedTests } = vitestReport.parse(JSON.parse(await readFile(report, 'utf8')));
+  const { numPassedTests, numFailedTests, testResults } = vitestReport.parse(
+    JSON.parse(await readFile(report, 'utf8')),
+  );
+  for (const { name, status, assertionResults } of testResults) {
+    const failed = assertionResults.filter((one) => one.status === 'failed');
+    const file = path.relative(root, name);
+    failures.push(...failed.map(({ fullName }) => `${file}: ${fullName}`));
+    if (failed.length === 0 && status === 'failed') failures.push(`${file}: could not be loaded`);
+  }
   return { passed: numPassedTests, failed: clean ? 0 : Math.max(1, numFailedTests) };
 }
 
 async function check(name: string, args: string[]): Promise<Tally> {
   const ok = await command(name, args);
+  if (!ok) failures.push([name, ...args].join(' '));
   return { passed: ok ? 1 : 0, failed: ok ? 0 : 1 };
 }
 
@@ -89,5 +112,6 @@ try {
 } finally {
   await rm(folder, { recursive: true, force: true });
 }
+for (const one of failures) console.log(`failed: ${one}`);
 process.exitCode = sum.failed === 0 ? 0 : 1;
 console.log(`\n${sum.passed} passed, ${sum.failed} failed`);

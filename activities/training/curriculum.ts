@@ -12,10 +12,12 @@ import type {
   StepAnswerRequest,
   StepFactsRequest,
   StoredRequest,
+  TakeRequest,
 } from '../../core/requests.ts';
 import type { StoredChange } from '../../core/run-change.ts';
 import { putChange } from '../../store/run/changes.ts';
 import { putStepAnswer, putStepFacts } from '../../store/training/step-facts.ts';
+import { takeGroups } from '../../store/training/taken-groups.ts';
 import type { Durable } from '../durable.ts';
 import { retainCheckpoints } from './apply-retention.ts';
 import { buildBatch, buildDemonstrations } from './build-batch.ts';
@@ -44,6 +46,8 @@ export function createCurriculum(deps: CurriculumDependencies) {
       buildDemonstrations(deps, request, signal),
     /** The tasks of a step whose episodes are stored already, as if they had been rolled out. */
     collectStored: (request: StoredRequest, signal: AbortSignal) => collectStored(store, request, signal),
+    /** Which groups a step of an asynchronous stage takes: those that it took before, where it did. */
+    takeGroups: (request: TakeRequest, signal: AbortSignal) => takeGroups(store, request, { signal }),
     relabelEpisodes: (request: RelabelRequest, signal: AbortSignal) => relabelEpisodes(deps, request, signal),
     buildBatch: (request: BatchRequest, signal: AbortSignal) => buildBatch(deps, request, signal),
 

@@ -19,6 +19,9 @@ const MOST_LAG = 16;
 /** Child workflows of steps that are begun together: what they bring is carried along where a stage continues as new. */
 const MOST_BEGUN = 128;
 
+/** Tasks that are rolled out at once. */
+const MOST_IN_FLIGHT = 4096;
+
 /** Where a stage's episodes come from. */
 export const collectSchema = z
   .discriminatedUnion('kind', [
@@ -38,6 +41,28 @@ export const collectSchema = z
       })
       .describe(
         'The policy that was trained until `lag` steps before samples them, so rollouts do not wait for the learner. Losses weigh them by importance.',
+      ),
+    z
+      .strictObject({
+        kind: z.literal('asynchronous').describe('Sample all the time, whatever the learner does.'),
+        maxStaleness: count(MOST_LAG, 'the samples would be of another policy', 0)
+          .default(2)
+          .describe(
+            'Learner steps by which the policy that is trained may be ahead of the one that sampled, time in the queue included. A bound that holds, and nothing is thrown away for it. 0 is on-policy.',
+          ),
+        inFlight: count(MOST_IN_FLIGHT, 'they would wait for workers')
+          .optional()
+          .describe(
+            'Tasks that are rolled out at once, at most. Default: as many as maxStaleness allows, (maxStaleness + 1) × groupsPerStep.',
+          ),
+        follow: runName
+          .optional()
+          .describe(
+            'A run of the same spec: each step takes the groups that the step of this run took, sampled by the same weights, so it ends with the same weights. What `gradus recompute` sets.',
+          ),
+      })
+      .describe(
+        'The newest policy samples, and nobody waits for a step: each takes the groups that are there. Losses weigh them by importance.',
       ),
     z
       .strictObject({
@@ -83,6 +108,13 @@ export const collectSchema = z
   .describe('Where the episodes of the stage come from.');
 
 export type CollectSpec = z.output<typeof collectSchema>;
+export type AsynchronousCollect = Extract<CollectSpec, { kind: 'asynchronous' }>;
+
+/** Learner steps by which the policy that is trained may be ahead of the one that sampled; 0 where nothing is sampled ahead. */
+export function mostStaleness(collect: CollectSpec): number {
+  if (collect.kind === 'pipelined') return collect.lag;
+  return collect.kind === 'asynchronous' ? collect.maxStaleness : 0;
+}
 
 const MOST_ROUNDS = 64;
 
@@ -182,6 +214,31 @@ export function checkCollect(
         'late verdicts are corrected within one group, and a tree has several: set verification.offerLateFor to 0, or leave out collect',
       );
     return;
+  }
+  if (collect.kind === 'asynchronous') {
+    const { maxStaleness, inFlight } = collect;
+    if (groupsPerWorkflow < groupsPerStep && groupsPerStep % groupsPerWorkflow !== 0)
+      refuse(
+        [...at.slice(0, -1), 'groupsPerWorkflow'],
+        `does not divide groupsPerStep, ${groupsPerStep}, and an asynchronous step takes whole workflows: give one that does, 1 say`,
+      );
+    const workflows = (maxStaleness + 1) * Math.ceil(groupsPerStep / groupsPerWorkflow);
+    if (workflows > MOST_BEGUN)
+      refuse(
+        [...at, 'maxStaleness'],
+        `begins up to ${workflows} child workflows before a step takes them, at most ${MOST_BEGUN}: lower it, or raise groupsPerWorkflow`,
+      );
+    const together = Math.min(groupsPerStep, groupsPerWorkflow);
+    if (inFlight !== undefined && inFlight < together)
+      refuse(
+        [...at, 'inFlight'],
+        `a workflow has ${together} tasks, so none could be begun: raise it, or lower groupsPerWorkflow`,
+      );
+    if (refills > 0)
+      refuse(
+        [...at.slice(0, -1), 'algorithm', 'maxRefills'],
+        'a step of asynchronous rollouts takes groups that are there, and draws none for itself: set it to 0, or choose collect pipelined',
+      );
   }
   if (collect.kind === 'pipelined') {
     const workflows = collect.lag * (1 + refills) * Math.ceil(groupsPerStep / groupsPerWorkflow);

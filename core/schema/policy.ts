@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Refuse } from './check.ts';
 import { amount, count, positive, runName } from '../fields.ts';
+import { mostStaleness } from './collect.ts';
 import type { SamplingSpec } from './sampling.ts';
 import type { WrittenSpec } from './curriculum.ts';
 
@@ -167,9 +168,9 @@ export function checkHandOver(
       'is of weights that servers are given, and with "model.lora" they keep those that they began with: start them with --dtype bfloat16, and leave it out',
     );
   stages.forEach((stage, s) => {
-    if (stage.kind !== 'rl' || stage.collect.kind !== 'pipelined') return;
-    const { lag } = stage.collect;
-    const at = ['stages', s, 'collect', 'lag'];
+    if (stage.kind !== 'rl') return;
+    const lag = mostStaleness(stage.collect);
+    const at = ['stages', s, 'collect', stage.collect.kind === 'asynchronous' ? 'maxStaleness' : 'lag'];
     if (lag > 0 && model.lora === undefined)
       refuse(
         at,

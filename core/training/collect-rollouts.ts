@@ -66,7 +66,67 @@ export function gather(ports: TrainingPorts, input: StageInput, from: DrawnFrom,
   return { again: drawn.again, gathered: sample(ports, input, from, step, drawn) };
 }
 
-const drawOf = ({ spec, stage, tasksBefore }: StageInput, { estimates }: DrawnFrom, step: number) => ({
+/** A group whose tasks are drawn, and which no weights sample yet. */
+export type DrawnGroup = Pick<GroupRequest, 'step' | 'firstTask' | 'tasks' | 'retries'> & {
+  /** Among the groups of its step, from 0. */
+  place: number;
+  /** Those of its tasks that waited to be drawn again. */
+  again: WaitingTask[];
+};
+
+/** Child workflows of a step, where all have as many tasks. */
+export const workflowsOfStep = ({ stage }: StageInput): number =>
+  Math.max(1, stage.groupsPerStep / stage.groupsPerWorkflow);
+
+/** Draws the tasks of a step, for groups that are begun one by one. */
+export function drawGroups(
+  input: StageInput,
+  from: Pick<DrawnFrom, 'estimates' | 'failures'>,
+  step: number,
+): DrawnGroup[] {
+  const { groupsPerStep, groupsPerWorkflow: size, retryFailures } = input.stage;
+  const { failures } = from;
+  const { tasks, again } = drawTasks({
+    ...drawOf(input, from, step),
+    count: groupsPerStep,
+    failures,
+    retryFailures,
+  });
+  return Array.from({ length: Math.ceil(tasks.length / size) }, (_, place) => {
+    const firstTask = place * size;
+    const of = again.slice(firstTask, firstTask + size);
+    return {
+      step,
+      place,
+      firstTask,
+      tasks: tasks.slice(firstTask, firstTask + size),
+      retries: of.length,
+      again: of,
+    };
+  });
+}
+
+/** Rolls out one group of a step of so many, with all that the plan asks for. */
+export async function sampleGroup(
+  ports: TrainingPorts,
+  input: StageInput,
+  from: Pick<DrawnFrom, 'checkpoint' | 'adjusted'>,
+  { step, group, firstTask, tasks, retries }: Omit<DrawnGroup, 'place'> & Pick<GroupRequest, 'group'>,
+): Promise<Gathered> {
+  const { groupsPerStep, plan } = input.stage;
+  const requests = [{ ...commonOf(input, from, step), group, firstTask, tasks, retries }];
+  const results = await ports.rollout(requests);
+  const after = { group: workflowsOfStep(input), firstTask: groupsPerStep };
+  const greedy = plan.greedy ? await rollOutGreedily(ports, requests, after) : [];
+  const corrections = await correct(ports, input, requests, results, after);
+  return { results, corrections, greedy, relabelled: null, stored: null };
+}
+
+const drawOf = (
+  { spec, stage, tasksBefore }: StageInput,
+  { estimates }: Pick<DrawnFrom, 'estimates'>,
+  step: number,
+) => ({
   seed: spec.seed,
   stage: stage.name,
   step,
@@ -180,7 +240,7 @@ export async function collect(
 
 const commonOf = (
   { spec, stage }: StageInput,
-  { checkpoint, adjusted }: DrawnFrom,
+  { checkpoint, adjusted }: Pick<DrawnFrom, 'checkpoint' | 'adjusted'>,
   step: number,
 ): Omit<GroupRequest, 'group' | 'firstTask' | 'tasks' | 'retries'> => ({
   run: spec.run,

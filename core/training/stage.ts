@@ -1,6 +1,8 @@
 import { collect } from './collect-rollouts.ts';
-import { beginSteps, giveUp, lagOf, older, settle, stalenessOf, takeUp } from './steps-begun.ts';
-import type { Carried, InFlight } from './steps-begun.ts';
+import { episodeSource } from './episode-source.ts';
+import type { EpisodeSource } from './episode-source.ts';
+import type { CarriedGroups } from './groups-in-flight.ts';
+import type { CarriedStep } from './steps-begun.ts';
 import { updatePolicy } from './update-policy.ts';
 import type { PolicyUpdate } from './update-policy.ts';
 import { askAbout, decideByEvaluation, isMeasured, measure } from './measure.ts';
@@ -77,7 +79,9 @@ export interface StageState {
   failures: WaitingTask[];
   history: StageHistory;
   /** Steps that were begun before their turn, with the next one; absent where there is none. */
-  begun?: Carried[];
+  begun?: CarriedStep[];
+  /** Groups that an asynchronous stage has begun; absent where there are none. */
+  inFlight?: CarriedGroups;
 }
 
 /** `no-success`: its steps are done, and nothing that it sampled or measured ever was a success. */
@@ -114,11 +118,10 @@ export async function trainStage(
   from: StageState | null,
   gate: (state: StageState, carried: () => Promise<StageState>) => Promise<'go' | 'stop'>,
 ): Promise<StageResult> {
-  const { begun: carriedOver = [], ...rest } = from ?? initialStageState(written);
+  const { begun, inFlight, ...rest } = from ?? initialStageState(written);
   let state: StageState = rest;
-  let begun = takeUp(carriedOver);
-  const carried = async (): Promise<StageState> =>
-    begun.length === 0 ? state : { ...state, begun: await settle(begun) };
+  const source = episodeSource(ports, written, { ...(begun && { begun }), ...(inFlight && { inFlight }) });
+  const carried = async (): Promise<StageState> => ({ ...state, ...(await source.settled()) });
   const end = (kind: StageEnd, reason: string, checkpoint = state.checkpoint): StageResult => ({
     end: kind,
     reason,
@@ -135,13 +138,11 @@ export async function trainStage(
     const input = asChanged();
     // It may have been cut short while it waited.
     if (state.step >= input.stage.maxSteps) break;
-    const [current, ...ahead] = beginSteps(ports, input, state, begun);
-    begun = ahead;
-    const stepped = await stageStep(ports, input, state, current!).catch(stopOrThrow);
+    const stepped = await stageStep(ports, input, state, source).catch(stopOrThrow);
     if (stepped === 'stop') return end('stopped', 'stopped by a person in the middle of a step');
     const { decision, facts } = stepped;
     state = stepped.state;
-    if (facts.learner !== null) begun = older(begun);
+    source.done(facts.learner?.updates ?? null);
     const { best } = state.history;
     const question = mustAsk(input, state, decision) ? stageQuestion(input, state, decision) : null;
     await ports.report({ ...facts, decision: decisionFacts(decision, question) });
@@ -153,7 +154,7 @@ export async function trainStage(
         pinned: [
           input.reference,
           state.checkpoint,
-          ...begun.map(({ checkpoint }) => checkpoint),
+          ...source.checkpoints(),
           best?.checkpoint ?? input.checkpoint,
           ...(mayGoBack(input.stage.diagnosis) ? placesOf(state.healthy) : []),
         ],
@@ -177,7 +178,7 @@ export async function trainStage(
         if (asked === 'advance') return end('plateau', decision.reason, bestOrLast());
         if (asked === 'rollback') {
           state = rollBack(input, state, decision.kind);
-          begun = giveUp(begun);
+          source.rolledBack();
         } else state = { ...state, history: { ...state.history, recent: [] } };
         break;
       }
@@ -219,15 +220,16 @@ async function stageStep(
   ports: TrainingPorts,
   input: StageInput,
   state: StageState,
-  begun: InFlight,
+  source: Pick<EpisodeSource, 'next'>,
 ): Promise<{ decision: StageDecision; state: StageState; facts: Omit<StepFacts, 'decision'> }> {
   const { stage } = input;
   const start = ports.now();
-  const stageStep = begun.step;
+  const stageStep = state.step + 1;
 
+  const { gathered, ...begun } = await source.next(input, state);
   const { verification: _, ...unverified } = input.spec;
   const to = begun.givenUp ? { ...input, spec: unverified } : input;
-  const collected = await collect(ports, to, stageStep, await begun.episodes);
+  const collected = await collect(ports, to, stageStep, gathered);
   const { summary } = collected;
   const { moves } = collected;
   const estimates = begun.givenUp
@@ -332,7 +334,11 @@ async function stageStep(
       checkpoint: trained?.checkpoint ?? state.checkpoint,
       rollout: {
         ...rolloutFacts(summary, collected.otherTokens),
-        ...(lagOf(stage) > 0 && stalenessOf(begun)),
+        ...begun.staleness,
+        ...(begun.updatesBehind !== undefined && {
+          staleUpdates: begun.updatesBehind + Math.max(0, (trained?.metrics.updates ?? 0) - 1),
+        }),
+        ...(begun.givenUp && { givenUp: true as const }),
       },
       batch: batchFacts(updated?.batch ?? null),
       heldOut: heldOutFacts(evaluation, error),
@@ -343,6 +349,7 @@ async function stageStep(
         endedAt,
         seconds: splitTime(start, endedAt, spans),
         incidents: addIncidents(summary.incidents, evaluation?.incidents ?? []),
+        ...(begun.waitedForOldest !== undefined && { waitedForOldest: begun.waitedForOldest }),
       }),
     };
   }

@@ -54,7 +54,7 @@ export interface StepFacts {
 }
 
 /** Of the episodes that a step has rolled out. Sums run in the order of the groups, so they repeat to the bit. */
-export interface RolloutFacts extends BehaviourCounts {
+export interface RolloutFacts extends BehaviourCounts, Partial<Staleness> {
   outcomes: OutcomeCounts;
   /** Of tasks that were drawn for the first time. */
   arms: ArmTally[];
@@ -71,10 +71,18 @@ export interface RolloutFacts extends BehaviourCounts {
   turns: number;
   /** Why groups failed as a whole. */
   failedGroups: string[];
-  /** Learner steps by which the weights that learn were ahead of those that sampled; absent where nothing is sampled ahead. */
-  staleness?: number;
   /** The stage has rolled back behind the weights that sampled: nothing was learnt from these episodes. */
   givenUp?: true;
+}
+
+/** How old the weights were that sampled for a step. Absent where nothing is sampled ahead. */
+export interface Staleness {
+  /** Learner steps by which the weights that learn were ahead of those that sampled; of the oldest. */
+  staleness: number;
+  /** The same in updates of the optimizer, for the last one of the step; absent where nobody counts. */
+  staleUpdates?: number;
+  /** Sampled tokens by the number of learner steps, from 0; absent where all are as old. */
+  sampledByStaleness?: number[];
 }
 
 /**
@@ -199,6 +207,8 @@ interface Circumstances {
   seconds: TimeSplit;
   /** Wall seconds of the learner's own work; null where it had none. */
   learnerSeconds: number | null;
+  /** Seconds in which enough groups were there, but older ones had to come first; absent where no step waits so. */
+  waitedForOldest?: number;
   /** What users' code did wrong. */
   incidents: Incident[];
 }

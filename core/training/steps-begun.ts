@@ -2,6 +2,7 @@ import type { TrainingPorts } from '../ports.ts';
 import type { CheckpointRef } from '../refs.ts';
 import { gather } from './collect-rollouts.ts';
 import type { Gathered } from './collect-rollouts.ts';
+import type { EpisodeSource, StepEpisodes } from './episode-source.ts';
 import type { StageInput, StageState } from './stage.ts';
 import { withoutTasks } from './tasks-again.ts';
 import type { WaitingTask } from './tasks-again.ts';
@@ -11,7 +12,7 @@ import type { WaitingTask } from './tasks-again.ts';
 // done. So a run that is killed collects the same again.
 
 /** A step that was begun, as a stage carries it along. */
-export interface BegunStep<Episodes> extends Pick<StageState, 'adjusted'> {
+interface BegunStep<Episodes> extends Pick<StageState, 'adjusted'> {
   /** Of the stage, from 1. */
   step: number;
   /** What samples. */
@@ -25,52 +26,64 @@ export interface BegunStep<Episodes> extends Pick<StageState, 'adjusted'> {
   episodes: Episodes;
 }
 
-/** Steps in flight, and those that were done when the stage was carried over. */
-export type InFlight = BegunStep<Promise<Gathered>>;
-export type Carried = BegunStep<Gathered>;
+export type CarriedStep = BegunStep<Gathered>;
 
 /** How many steps the policy that samples may be behind the one that learns. */
-export const lagOf = ({ collect }: StageInput['stage']): number =>
-  collect.kind === 'pipelined' ? collect.lag : 0;
+const lagOf = ({ collect }: StageInput['stage']): number => (collect.kind === 'pipelined' ? collect.lag : 0);
 
-/** What a step's facts say of the weights that sampled for it. */
-export const stalenessOf = ({ staleness, givenUp }: InFlight): { staleness: number; givenUp?: true } => ({
-  staleness,
-  ...(givenUp && { givenUp }),
-});
+export class StepsBegun implements EpisodeSource {
+  private begun: BegunStep<Promise<Gathered>>[];
 
-/** Begins the next step of the stage, where it is not, and those that may be ahead of it. */
-export function beginSteps(
-  ports: TrainingPorts,
-  input: StageInput,
-  state: StageState,
-  before: readonly InFlight[],
-): InFlight[] {
-  const begun = [...before];
-  const last = Math.min(input.stage.maxSteps, state.step + 1 + lagOf(input.stage));
-  for (let step = (begun.at(-1)?.step ?? state.step) + 1; step <= last; step++) {
-    const taken = begun.flatMap(({ again }) => again);
-    const from = { ...state, failures: withoutTasks(state.failures, taken) };
-    const { again, gathered } = gather(ports, input, from, step);
-    // What goes wrong is thrown when it is the step's turn.
-    gathered.catch(() => undefined);
-    const { checkpoint, adjusted } = state;
-    begun.push({ step, checkpoint, adjusted, again, staleness: 0, episodes: gathered });
+  private readonly ports: TrainingPorts;
+
+  constructor(ports: TrainingPorts, carried: readonly CarriedStep[] = []) {
+    this.ports = ports;
+    this.begun = carried.map((one) => ({ ...one, episodes: Promise.resolve(one.episodes) }));
   }
-  return begun;
+
+  async next(input: StageInput, state: StageState): Promise<StepEpisodes> {
+    this.begin(input, state);
+    const { adjusted, again, staleness, givenUp, episodes } = this.begun.shift()!;
+    return {
+      adjusted,
+      again,
+      gathered: await episodes,
+      ...(givenUp && { givenUp }),
+      ...(lagOf(input.stage) > 0 && { staleness: { staleness } }),
+    };
+  }
+
+  /** Begins the next step of the stage, where it is not, and those that may be ahead of it. */
+  private begin(input: StageInput, state: StageState): void {
+    const last = Math.min(input.stage.maxSteps, state.step + 1 + lagOf(input.stage));
+    for (let step = (this.begun.at(-1)?.step ?? state.step) + 1; step <= last; step++) {
+      const taken = this.begun.flatMap(({ again }) => again);
+      const from = { ...state, failures: withoutTasks(state.failures, taken) };
+      const { again, gathered } = gather(this.ports, input, from, step);
+      // What goes wrong is thrown when it is the step's turn.
+      gathered.catch(() => undefined);
+      const { checkpoint, adjusted } = state;
+      this.begun.push({ step, checkpoint, adjusted, again, staleness: 0, episodes: gathered });
+    }
+  }
+
+  done(updates: number | null): void {
+    if (updates === null) return;
+    this.begun = this.begun.map((one) => ({ ...one, staleness: one.staleness + 1 }));
+  }
+
+  rolledBack(): void {
+    this.begun = this.begun.map((one) => ({ ...one, givenUp: true }));
+  }
+
+  checkpoints(): CheckpointRef[] {
+    return this.begun.map(({ checkpoint }) => checkpoint);
+  }
+
+  async settled(): Promise<Pick<StageState, 'begun'>> {
+    if (this.begun.length === 0) return {};
+    return {
+      begun: await Promise.all(this.begun.map(async (one) => ({ ...one, episodes: await one.episodes }))),
+    };
+  }
 }
-
-/** Waits until their episodes are there: what samples does not go on where a stage continues as new. */
-export const settle = (begun: readonly InFlight[]): Promise<Carried[]> =>
-  Promise.all(begun.map(async (one) => ({ ...one, episodes: await one.episodes })));
-
-export const takeUp = (carried: readonly Carried[]): InFlight[] =>
-  carried.map((one) => ({ ...one, episodes: Promise.resolve(one.episodes) }));
-
-/** After a step in which something was learnt. */
-export const older = (begun: readonly InFlight[]): InFlight[] =>
-  begun.map((one) => ({ ...one, staleness: one.staleness + 1 }));
-
-/** After a roll-back: what the weights from before it sample teaches nothing. */
-export const giveUp = (begun: readonly InFlight[]): InFlight[] =>
-  begun.map((one) => ({ ...one, givenUp: true }));

@@ -52,6 +52,7 @@ export function plainTraining(options: PlainRunOptions, signal: AbortSignal) {
     now: () => Date.now(),
     rollout: plainRollout(options, signal),
     stored: (request) => curriculum.collectStored(request, signal),
+    takeGroups: (request) => curriculum.takeGroups(request, signal),
     relabel: (request) => curriculum.relabelEpisodes(request, signal),
     evaluate: (request) => evaluate(ports, request),
     demonstrations: (request) => curriculum.buildDemonstrations(request, signal),

@@ -51,6 +51,11 @@ export const NOT_WITH_STORED: WhyNot = {
   explore: 'raises the sampling temperature, and stored episodes are sampled already: leave it out',
 };
 
+export const NOT_ASYNCHRONOUSLY: WhyNot = {
+  explore:
+    'changes the temperature, and an asynchronous step takes groups of several temperatures then: leave it out',
+};
+
 /** Refuses actions that the rest of a stage cannot go with; `at` is the path of the section. */
 export function refuseActions(rules: Rules, why: WhyNot, at: Path, refuse: Refuse): void {
   for (const alarm of DIAGNOSES) {

@@ -8,12 +8,18 @@ import type { Refuse, Resume, SpecEnvironments } from '../check.ts';
 import { amount, budget, count, fraction, givenName, name, positive } from '../../fields.ts';
 import { didYouMean } from '../../did-you-mean.ts';
 import type { Path } from '../strict.ts';
-import { checkCollect, collectSchema, roundsOf } from '../collect.ts';
+import { checkCollect, collectSchema, mostStaleness, roundsOf } from '../collect.ts';
 import type { EarlierStage } from '../collect.ts';
 import { explorationSchema } from '../exploration.ts';
 import { methodsOptimizerSchema } from '../optimizer.ts';
 import type { OptimizerSpec } from '../optimizer.ts';
-import { diagnosisSchema, NOT_WITH_LATE, NOT_WITH_STORED, refuseActions } from './diagnosis.ts';
+import {
+  diagnosisSchema,
+  NOT_ASYNCHRONOUSLY,
+  NOT_WITH_LATE,
+  NOT_WITH_STORED,
+  refuseActions,
+} from './diagnosis.ts';
 import type { RewardRule } from '../reward-rules.ts';
 import type { SamplingSpec } from '../sampling.ts';
 import {
@@ -215,12 +221,25 @@ export function checkRlStage(
     late,
     relabels: stage.tasks.some(({ environment }) => environments.get(environment)?.relabels === true),
     stored,
-    lags: stage.collect.kind === 'pipelined' && stage.collect.lag > 0,
+    lags: mostStaleness(stage.collect) > 0,
     tree: stage.collect.kind === 'tree',
     environments: [...new Set(stage.tasks.map(({ environment }) => environment))],
   }))
     refuse([...at, 'algorithm', field], message);
   if (late) refuseActions(stage.diagnosis, NOT_WITH_LATE, [...at, 'diagnosis'], refuse);
+  if (stage.collect.kind === 'asynchronous') {
+    refuseActions(stage.diagnosis, NOT_ASYNCHRONOUSLY, [...at, 'diagnosis'], refuse);
+    if (schedule)
+      refuse(
+        [...at, 'exploration', 'temperature'],
+        'changes by the step, and an asynchronous step takes groups of several: leave it out, or choose collect pipelined',
+      );
+    if (plan.hindsight?.relabel)
+      refuse(
+        [...at, 'algorithm', 'relabel'],
+        'looks at all groups of a step together, and an asynchronous step has those that are there: set it to false, or choose collect pipelined',
+      );
+  }
   if (stored) refuseActions(stage.diagnosis, NOT_WITH_STORED, [...at, 'diagnosis'], refuse);
   const tiers = verification?.rungs.map(({ verifier }) => verifier) ?? [];
   for (const verifier of Object.keys(stage.budgets ?? {})) {

@@ -46,7 +46,8 @@ const RESERVED = [
 const canBegin = (stage: WrittenStages[number]): boolean =>
   stage.kind === 'supervised'
     ? stage.algorithm === undefined
-    : !['on-policy', 'pipelined'].includes(stage.collect.kind) || stage.algorithm.kind === 'rft';
+    : !['on-policy', 'pipelined', 'asynchronous'].includes(stage.collect.kind) ||
+      stage.algorithm.kind === 'rft';
 
 export function checkStages(
   stages: WrittenStages,

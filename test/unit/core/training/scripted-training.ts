@@ -25,6 +25,8 @@ import type {
   ScoreResult,
   StoredRequest,
   StoredResult,
+  TakenGroups,
+  TakeRequest,
   TrainRequest,
 } from '../../../../core/requests.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
@@ -147,6 +149,8 @@ export class ScriptedTraining implements TrainingPorts {
   readonly retained: RetentionRequest[] = [];
   readonly facts: StepFacts[] = [];
   readonly questions: Question[] = [];
+  /** By stage and step. */
+  readonly taken = new Map<string, TakenGroups>();
   readonly askedBy: StepPlace[] = [];
   private readonly script: Script;
   private time = 0;
@@ -193,6 +197,14 @@ export class ScriptedTraining implements TrainingPorts {
     const asked = { run, stage, step, seed, checkpoint: policy, reward: judged, sampling, tasks, ...places };
     const { trajectories, ...counts } = this.answer([asked])[0]!;
     return { ...counts, groups: [trajectories!], sampledTokens: 0, sampledLogprob: 0 };
+  }
+
+  async takeGroups({ stage, step, wanted }: TakeRequest): Promise<TakenGroups | null> {
+    const { taken } = this;
+    const before = taken.get(`${stage}/${step}`);
+    if (before !== undefined || wanted === null) return before ?? null;
+    taken.set(`${stage}/${step}`, wanted);
+    return wanted;
   }
 
   async relabel(request: RelabelRequest): Promise<RelabelResult> {

@@ -1,0 +1,47 @@
+import type { TrainingPorts } from '../ports.ts';
+import type { CheckpointRef } from '../refs.ts';
+import type { Gathered } from './collect-rollouts.ts';
+import { GroupsInFlight } from './groups-in-flight.ts';
+import type { StageInput, StageState } from './stage.ts';
+import type { Staleness } from './step-facts.ts';
+import { StepsBegun } from './steps-begun.ts';
+import type { WaitingTask } from './tasks-again.ts';
+
+/** What a step learns from, as it was collected. */
+export interface StepEpisodes extends Pick<StageState, 'adjusted'> {
+  /** Tasks that waited to be drawn again, and were. */
+  again: WaitingTask[];
+  gathered: Gathered;
+  /** The stage has rolled back behind the weights that sampled: nothing is learnt from these episodes. */
+  givenUp?: true;
+  /** How old the weights are that sampled; absent where nothing is sampled ahead. */
+  staleness?: Staleness;
+  /** Updates of the optimizer that have been made since the oldest of these weights; absent where nobody counts. */
+  updatesBehind?: number;
+  /** Seconds in which enough episodes were there, but older ones had to come first; absent where nobody waits so. */
+  waitedForOldest?: number;
+}
+
+/** Where the steps of a stage get their episodes from, and what is collected before its turn. */
+export interface EpisodeSource {
+  /** The episodes of the step after `state`. Begins those of later steps that may be begun. */
+  next(input: StageInput, state: StageState): Promise<StepEpisodes>;
+  /** The latest step is done, and nothing is begun until the next. `updates` of the optimizer; null: it learned nothing. */
+  done(updates: number | null): void;
+  /** The weights are earlier ones again: what those in between sample teaches nothing. */
+  rolledBack(): void;
+  /** What samples, or is needed to sample again. */
+  checkpoints(): CheckpointRef[];
+  /** Waits for all that is being collected: what samples does not go on where a stage continues as new. */
+  settled(): Promise<Pick<StageState, 'begun' | 'inFlight'>>;
+}
+
+export function episodeSource(
+  ports: TrainingPorts,
+  { stage }: StageInput,
+  { begun, inFlight }: Pick<StageState, 'begun' | 'inFlight'>,
+): EpisodeSource {
+  return stage.collect.kind === 'asynchronous'
+    ? new GroupsInFlight(ports, stage.collect, inFlight)
+    : new StepsBegun(ports, begun);
+}

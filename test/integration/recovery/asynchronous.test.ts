@@ -1,0 +1,77 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ids } from '../../../core/names.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { readSteps } from '../../../store/training/step-facts.ts';
+import { DONE } from '../../support/ended.ts';
+import { killInActivity } from '../../support/kill-workers.ts';
+import { startTestInstallation } from '../../support/test-installation.ts';
+import type { TestInstallation } from '../../support/test-installation.ts';
+import { tinySpec } from '../../support/tiny-spec.ts';
+
+// Rollouts that wait for nobody: real servers and workers, SIGKILL, stages that continue as new while groups are in
+// flight, and runs that are made again from what they have kept.
+
+let installation: TestInstallation;
+
+/** Four child workflows of a step. */
+const tiny = tinySpec({ maxSteps: 6, groupsPerStep: 32, groupsPerWorkflow: 8 });
+const specOf = (collect: object) => {
+  const [warmStart, rl] = tiny.stages;
+  const algorithm = { ...rl.algorithm, importanceCap: 2 };
+  return { ...tiny, stages: [warmStart, { ...rl, algorithm, collect }] };
+};
+const ASYNCHRONOUS = { kind: 'asynchronous', maxStaleness: 2, inFlight: 24 };
+
+beforeAll(async () => {
+  installation = await startTestInstallation({
+    dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 },
+  });
+}, 120_000);
+
+afterAll(() => installation?.remove());
+
+const weightsOf = async (run: string, spec: object): Promise<string> => {
+  const { end, checkpoint } = await (await installation.runs.start(run, spec)).result();
+  expect(end).toEqual(DONE);
+  return checkpoint.weights;
+};
+
+async function stepsOf(run: string) {
+  const store = await ObjectStore.connect(installation.settings.store);
+  const steps = await readSteps(store, run);
+  store.close();
+  return steps.filter(({ stage }) => stage === 'rl');
+}
+
+test('without staleness a run ends with the weights of an on-policy one', async () => {
+  const plain = await weightsOf('plain', specOf({ kind: 'on-policy' }));
+  expect(await weightsOf('none-stale', specOf({ kind: 'asynchronous', maxStaleness: 0 }))).toBe(plain);
+}, 240_000);
+
+test('killed while groups are in flight, a run keeps its bound, loses nothing, and can be made again to the bit', async () => {
+  const { runs, workers } = installation;
+  const run = await runs.start('killed', specOf(ASYNCHRONOUS));
+  await killInActivity(
+    { runs, workers },
+    (step) => ids.group('killed', 'rl', step, (step - 1) * 4 * 8),
+    'advance',
+    'rollout',
+  );
+  await killInActivity({ runs, workers }, () => ids.stage('killed', 'rl'), 'trainStep', 'learner');
+  const { end, checkpoint } = await run.result();
+  expect(end).toEqual(DONE);
+  const steps = await stepsOf('killed');
+  expect(steps).toHaveLength(6);
+  for (const { rollout } of steps) {
+    expect(rollout!.staleness).toBeLessThanOrEqual(2);
+    // Each of the 32 tasks of the step, with all its samples.
+    expect(rollout!.episodes).toBe(32 * tiny.stages[1].numGenerations);
+  }
+  expect(Math.max(...steps.map(({ rollout }) => rollout!.staleness!))).toBeGreaterThan(0);
+
+  const again = await weightsOf('made-again', specOf({ ...ASYNCHRONOUS, follow: 'killed' }));
+  expect(again).toBe(checkpoint.weights);
+  const facts = (of: typeof steps) =>
+    of.map(({ circumstances: _, checkpoint: after, ...step }) => ({ ...step, weights: after.weights }));
+  expect(facts(await stepsOf('made-again'))).toEqual(facts(steps));
+}, 400_000);

@@ -1,0 +1,232 @@
+import { describe, expect, test } from 'vitest';
+import type {
+  GroupRequest,
+  GroupResult,
+  TakeRequest,
+  TakenGroups,
+  TrainRequest,
+} from '../../../../core/requests.ts';
+import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
+import { trainStage } from '../../../../core/training/stage.ts';
+import type { StageState } from '../../../../core/training/stage.ts';
+import { go, ScriptedTraining, stageInput, unsolved } from './scripted-training.ts';
+import type { Script } from './scripted-training.ts';
+
+/** Groups end in an order of their own: `keeps` says for how many learner steps one is under way. */
+class Unequal extends ScriptedTraining {
+  /** Requests in the order in which they were begun, with the learner steps that were made by then. */
+  readonly begun: { request: GroupRequest; trained: number }[] = [];
+  private readonly keeps: (request: GroupRequest) => number;
+  private readonly waiting: { until: number; end: () => void }[] = [];
+
+  constructor(script: Partial<Script>, keeps: (request: GroupRequest) => number = () => 0) {
+    super({ heldOut: [0.5], ...script });
+    this.keeps = keeps;
+  }
+
+  override async rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]> {
+    const results = await super.rollout(requests);
+    this.begun.push(...requests.map((request) => ({ request, trained: this.trained.length })));
+    const keeps = Math.max(...requests.map((request) => this.keeps(request)));
+    if (keeps > 0)
+      await new Promise<void>((end) => this.waiting.push({ until: this.trained.length + keeps, end }));
+    return results;
+  }
+
+  override async train(request: TrainRequest) {
+    const result = await super.train(request);
+    for (const { until, end } of this.waiting) if (until <= this.trained.length) end();
+    return result;
+  }
+
+  /** A step that can be taken only when somebody ends: everybody does. */
+  endAll(): void {
+    for (const { end } of this.waiting) end();
+  }
+}
+
+const asynchronous = (maxStaleness: number, over: Partial<RlStageSpec> = {}): Partial<RlStageSpec> => ({
+  maxSteps: 6,
+  collect: { kind: 'asynchronous', maxStaleness },
+  mostTries: 6,
+  graduation: { ...stageInput().stage.graduation, everySteps: 100 },
+  ...over,
+});
+
+async function train(
+  over: Partial<RlStageSpec>,
+  ports: ScriptedTraining,
+  gate: Parameters<typeof trainStage>[3] = go,
+  from: StageState | null = null,
+) {
+  return trainStage(ports, stageInput(over), from, gate);
+}
+
+const namesOf = (groups: readonly { key: string }[]): string[] => groups.map(({ key }) => key);
+const learned = (ports: ScriptedTraining) => ({
+  batches: ports.batches.map(({ groups, policy }) => [policy, ...namesOf(groups)]),
+  parents: ports.trained.map(({ parent }) => parent.weights),
+});
+
+describe('an asynchronous stage', () => {
+  test('of no staleness asks for what one on-policy asks for', async () => {
+    const script: Partial<Script> = { group: (request) => unsolved(request) };
+    const [none, plain] = [new Unequal(script), new Unequal(script)];
+    await train(asynchronous(0, { retryFailures: 0.5 }), none);
+    await train(asynchronous(0, { retryFailures: 0.5, collect: { kind: 'on-policy' } }), plain);
+    const unnumbered = (ports: Unequal) => ports.rollouts.flat().map(({ group: _, ...one }) => one);
+    expect(unnumbered(none)).toEqual(unnumbered(plain));
+    expect(none.trained).toEqual(plain.trained);
+    expect(none.facts.map(({ rollout }) => rollout)).toEqual(plain.facts.map(({ rollout }) => rollout));
+  });
+
+  test('begins groups by the newest weights, and a step takes those that have ended', async () => {
+    // The first group of every second draw takes three learner steps.
+    const slow = ({ step, firstTask }: GroupRequest): number => (firstTask === 0 && step % 2 === 1 ? 3 : 0);
+    const ports = new Unequal({}, slow);
+    await train(asynchronous(3, { maxSteps: 8 }), ports);
+    for (const { request, trained } of ports.begun)
+      expect(request.checkpoint.weights).toBe(trained === 0 ? 'warm-start-3' : `rl-${trained}`);
+    const taken = ports.batches.flatMap(({ groups }) => namesOf(groups));
+    // All that was begun, once; nothing is thrown away.
+    expect(new Set(taken).size).toBe(8 * 4);
+    expect(taken).toHaveLength(ports.begun.length);
+    expect(Math.max(...ports.facts.map(({ rollout }) => rollout!.staleness!))).toBe(3);
+    expect(ports.facts.map(({ rollout }) => rollout!.sampledByStaleness!.length - 1)).toEqual(
+      ports.facts.map(({ rollout }) => rollout!.staleness),
+    );
+    const tokens = ports.facts.map(({ rollout }) => rollout!.sampledByStaleness!.reduce((a, b) => a + b));
+    expect(tokens).toEqual(Array(8).fill(4 * 80));
+  });
+
+  test('has no more groups in flight than the spec says', async () => {
+    let running = 0;
+    let most = 0;
+    class Counted extends Unequal {
+      override async rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]> {
+        most = Math.max(most, ++running);
+        const results = await super.rollout(requests);
+        running -= 1;
+        return results;
+      }
+    }
+    await train(
+      asynchronous(2, { collect: { kind: 'asynchronous', maxStaleness: 2, inFlight: 3 } }),
+      new Counted({}),
+    );
+    expect(most).toBe(3);
+  });
+
+  test('waits for a group that would be too old for the next step, and says how long', async () => {
+    class Late extends Unequal {
+      /** Nothing is learnt meanwhile, so it does not end by itself. */
+      override async takeGroups(request: TakeRequest): Promise<TakenGroups | null> {
+        expect(request.wanted!.groups).toHaveLength(4);
+        return super.takeGroups(request);
+      }
+    }
+    const ports = new Late({}, ({ step, firstTask }) => (step === 1 && firstTask === 0 ? 100 : 0));
+    const ended = train(asynchronous(2), ports);
+    // Steps 1 and 2 go on without it; step 3 is the last that may take it.
+    await expect.poll(() => ports.trained.length).toBe(2);
+    for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+    expect(ports.trained).toHaveLength(2);
+    ports.endAll();
+    await ended;
+    expect(namesOf(ports.batches[2]!.groups)[0]).toBe('rl/1/0');
+    const waited = ports.facts.map(({ circumstances }) => circumstances.waitedForOldest);
+    expect(waited[2]).toBeGreaterThan(0);
+    expect(waited.filter((seconds) => seconds !== 0)).toHaveLength(1);
+    expect(ports.facts[2]!.rollout!.staleness).toBe(2);
+  });
+
+  test('counts updates of the optimizer, those of the step itself included', async () => {
+    class Thrice extends Unequal {
+      override async train(request: TrainRequest) {
+        const { metrics, ...result } = await super.train(request);
+        return { ...result, metrics: { ...metrics, updates: 3 } };
+      }
+    }
+    const ports = new Thrice({}, ({ step, firstTask }) => (step === 1 && firstTask === 0 ? 1 : 0));
+    await train(asynchronous(1), ports);
+    const facts = ports.facts.map(({ rollout }) => [rollout!.staleness, rollout!.staleUpdates]);
+    expect(facts[0]).toEqual([0, 2]);
+    expect(facts[1]).toEqual([1, 5]);
+  });
+
+  test('of a run that is followed learns the same, whatever ends when', async () => {
+    const script: Partial<Script> = { group: (request) => unsolved(request) };
+    const over = { maxSteps: 8, retryFailures: 0.5 };
+    const first = new Unequal(script, ({ step, group }) => (step * 7 + group) % 3);
+    await train(asynchronous(2, over), first);
+    const second = new Unequal(script);
+    for (const [step, groups] of first.taken) second.taken.set(step, groups);
+    const collect = { kind: 'asynchronous' as const, maxStaleness: 2, follow: 'run' };
+    await train(asynchronous(2, { ...over, collect }), second);
+    expect(learned(second)).toEqual(learned(first));
+    // It begins only what was taken, each by the weights that sampled it before.
+    const asked = (ports: Unequal) =>
+      new Map(ports.rollouts.flat().map((one) => [`${one.step}/${one.group}`, one]));
+    const before = asked(first);
+    for (const [name, request] of asked(second)) expect(request).toEqual(before.get(name));
+  });
+
+  test('takes what another execution of its steps has taken, and goes on from there', async () => {
+    const first = new Unequal({}, ({ step, group }) => (step * 7 + group) % 3);
+    await train(asynchronous(2, { maxSteps: 8 }), first);
+    const second = new Unequal({});
+    for (const [step, groups] of first.taken)
+      if (Number(step.split('/')[1]) <= 4) second.taken.set(step, groups);
+    const { end } = await train(asynchronous(2, { maxSteps: 8 }), second);
+    expect(end).toBe('exhausted');
+    expect(learned(second).batches.slice(0, 4)).toEqual(learned(first).batches.slice(0, 4));
+    expect(second.trained).toHaveLength(8);
+    const taken = second.batches.flatMap(({ groups }) => namesOf(groups));
+    expect(new Set(taken).size).toBe(taken.length);
+  });
+
+  test('goes on as if nothing had been when it is carried over at any step', async () => {
+    const script: Partial<Script> = { group: (request) => unsolved(request) };
+    for (const at of [0, 1, 3, 5]) {
+      const first = new Unequal(script);
+      let carriedOver: StageState | null = null;
+      await train(asynchronous(2), first, async ({ step }, carried) => {
+        if (step !== at) return 'go';
+        carriedOver = JSON.parse(JSON.stringify(await carried())) as StageState;
+        return 'stop';
+      });
+      const second = new Unequal(script);
+      const result = await train(asynchronous(2), second, go, carriedOver);
+      const whole = new Unequal(script);
+      expect(result).toEqual(await train(asynchronous(2), whole));
+      const together = [...learned(first).batches, ...learned(second).batches];
+      expect(together).toEqual(learned(whole).batches);
+    }
+  });
+
+  test('learns nothing from what the weights before a roll-back have sampled', async () => {
+    const over = asynchronous(1, { graduation: stageInput().stage.graduation });
+    const ports = new Unequal({ heldOut: [0.8, 0.1, 0.8, 0.8, 0.8, 0.8] });
+    const { steps } = await train(over, ports);
+    // Step 2 has collapsed; the groups of one more step were in flight or drawn by then.
+    expect(ports.trained.map(({ stageStep, parent }) => [stageStep, parent.weights])).toEqual([
+      [1, 'warm-start-3'],
+      [2, 'rl-1'],
+      [4, 'rl-1'],
+      [5, 'rl-4'],
+      [6, 'rl-5'],
+    ]);
+    expect(ports.facts[2]).toMatchObject({ stageStep: 3, learner: null, rollout: { givenUp: true } });
+    const after = ports.begun.slice(-4).map(({ request }) => request.checkpoint.weights);
+    expect(new Set(after)).toEqual(new Set(['rl-4']));
+    expect(steps).toBe(9);
+  });
+
+  test('keeps the weights that sample from retention', async () => {
+    const ports = new Unequal({}, ({ step }) => (step === 1 ? 2 : 0));
+    await train(asynchronous(2, { graduation: stageInput().stage.graduation }), ports);
+    const pinned = ports.retained.map((request) => request.pinned.map(({ weights }) => weights));
+    expect(pinned[1]).toContain('warm-start-3');
+    expect(pinned[3]).toContain('rl-2');
+  });
+});
