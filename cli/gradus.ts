@@ -97,6 +97,10 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
       'Shows activities under way in all runs, the workers of each queue, and what the store holds.',
     load: async () => (await import('./commands/operations.ts')).operationsCommand,
   },
+  recompute: {
+    description: 'Makes a run again from its spec and from what its steps took, and says where the two part.',
+    load: async () => (await import('./commands/recompute.ts')).recomputeCommand,
+  },
   compare: {
     description: 'Compares two to four runs: their specs, their results, and where they part.',
     load: async () => (await import('./commands/compare.ts')).compareCommand,

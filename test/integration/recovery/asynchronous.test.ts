@@ -22,6 +22,10 @@ const specOf = (collect: object) => {
 };
 const ASYNCHRONOUS = { kind: 'asynchronous', maxStaleness: 2, inFlight: 24 };
 
+/** What a group is called of tasks that step `step` would have, begun so many steps before it, of a bound of 2. */
+const numberOf = (step: number, before: number, place: number): number =>
+  ((step - 1) * 4 + before) * 8 + place;
+
 beforeAll(async () => {
   installation = await startTestInstallation({
     dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 },
@@ -51,12 +55,10 @@ test('without staleness a run ends with the weights of an on-policy one', async 
 test('killed while groups are in flight, a run keeps its bound, loses nothing, and can be made again to the bit', async () => {
   const { runs, workers } = installation;
   const run = await runs.start('killed', specOf(ASYNCHRONOUS));
-  await killInActivity(
-    { runs, workers },
-    (step) => ids.group('killed', 'rl', step, (step - 1) * 4 * 8),
-    'advance',
-    'rollout',
-  );
+  // Those that the first weights sample, by the steps whose tasks they are: one after the other, until one is hit.
+  const begun = [0, 1, 2, 3].map((place) => ids.group('killed', 'rl', 1, place));
+  begun.push(...[0, 1, 2].map((place) => ids.group('killed', 'rl', 2, numberOf(2, 1, place))));
+  await killInActivity({ runs, workers }, (at) => begun[at - 2]!, 'advance', 'rollout');
   await killInActivity({ runs, workers }, () => ids.stage('killed', 'rl'), 'trainStep', 'learner');
   const { end, checkpoint } = await run.result();
   expect(end).toEqual(DONE);

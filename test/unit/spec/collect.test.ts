@@ -85,6 +85,81 @@ describe('a pipelined stage', () => {
   });
 });
 
+describe('an asynchronous stage', () => {
+  const asynchronous = (collect: object, algorithm: object, other: object = {}) =>
+    parse({ collect: { kind: 'asynchronous', ...collect }, algorithm, groupsPerWorkflow: 1, ...other })
+      .stages[2];
+  const weighed = { kind: 'grpo', importanceCap: 2 };
+
+  test('takes methods that weigh their samples', () => {
+    const collect = { kind: 'asynchronous', maxStaleness: 2 };
+    expect(asynchronous({}, weighed)).toMatchObject({ collect });
+    expect(asynchronous({ maxStaleness: 4 }, { kind: 'vtrace' })).toBeDefined();
+    expect(asynchronous({ maxStaleness: 0 }, { kind: 'ppo' })).toBeDefined();
+  });
+
+  test.each<[string, object, object, object, string]>([
+    [
+      'a method that needs fresh samples',
+      {},
+      { kind: 'gspo' },
+      {},
+      'gspo is on-policy and needs fresh samples',
+    ],
+    [
+      'samples that nothing weighs',
+      {},
+      { kind: 'grpo' },
+      {},
+      'algorithm.importanceCap: the policy that samples is behind the one that is trained',
+    ],
+    [
+      'refills',
+      {},
+      { kind: 'dapo', importanceCap: 2, maxRefills: 2 },
+      {},
+      'algorithm.maxRefills: a step of asynchronous rollouts takes groups that are there',
+    ],
+    [
+      'workflows that do not make up a step',
+      {},
+      weighed,
+      { groupsPerStep: 8, groupsPerWorkflow: 3 },
+      'groupsPerWorkflow: does not divide groupsPerStep, 8',
+    ],
+    [
+      'too few in flight for one workflow',
+      { inFlight: 3 },
+      weighed,
+      { groupsPerStep: 8, groupsPerWorkflow: 4 },
+      'collect.inFlight: a workflow has 4 tasks',
+    ],
+    [
+      'more workflows than can be carried along',
+      { maxStaleness: 8 },
+      weighed,
+      { groupsPerStep: 16 },
+      'collect.maxStaleness: begins up to 144 child workflows',
+    ],
+    [
+      'a temperature that changes by the step',
+      {},
+      weighed,
+      { exploration: { temperature: { from: 1.2, to: 1, steps: 4 } } },
+      'exploration.temperature: changes by the step',
+    ],
+    [
+      'alarms that change the temperature',
+      {},
+      weighed,
+      { diagnosis: { entropyCollapse: ['explore'] } },
+      'changes the temperature, and an asynchronous step',
+    ],
+  ])('refuses %s', (_, collect, algorithm, other, message) => {
+    expect(() => asynchronous(collect, algorithm, other)).toThrow(message);
+  });
+});
+
 test('a tree says how it grows, and numGenerations counts all of its samples', () => {
   const collect = { kind: 'tree', roots: 2 };
   const stage = parse({ collect, algorithm: { kind: 'agentq' } }).stages[2];

@@ -65,7 +65,8 @@ test('no group is ever older than allowed, whatever ends when, and every step ge
         };
         fill(step - 1);
         let chosen = chooseInTime(groups, { count, step, maxStaleness });
-        for (; chosen === null; chosen = chooseInTime(groups, { count, step, maxStaleness })) endOne(step - 1);
+        for (; chosen === null; chosen = chooseInTime(groups, { count, step, maxStaleness }))
+          endOne(step - 1);
         expect(chosen).toHaveLength(count);
         for (const { begunAfter } of chosen) expect(step - 1 - begunAfter).toBeLessThanOrEqual(maxStaleness);
         groups = groups.filter((one) => !chosen.includes(one));

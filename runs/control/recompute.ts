@@ -1,0 +1,50 @@
+import type { Client } from '@temporalio/client';
+import { z } from 'zod';
+import { GradusError } from '../../core/errors.ts';
+import { findExecution } from '../temporal/find-execution.ts';
+import { readHistory } from '../temporal/history.ts';
+import { firstValue } from '../temporal/temporal-values.ts';
+import { textAttribute } from '../temporal/executions.ts';
+
+/** What is looked at of a spec as a person wrote it: whoever reads it as a whole refuses what is wrong. */
+const written = z.looseObject({
+  run: z.string().optional(),
+  policy: z.looseObject({ kind: z.string().optional() }).optional(),
+  stages: z.array(z.looseObject({ collect: z.looseObject({ kind: z.string().optional() }).optional() })),
+});
+
+export interface Recomputation {
+  /** The name of the run in the store. */
+  run: string;
+  /** Of a run that is named by its workflow's id. */
+  spec: unknown;
+}
+
+/**
+ * The spec that makes a run again: its own, and asynchronous stages follow what its steps have taken.
+ * Throws GradusError('spec', 'no-run') where Temporal does not know it any more, and GradusError('spec', 'served') where
+ * servers sampled, which do not sample the same twice.
+ */
+export async function recomputationOf(temporal: Client, name: string): Promise<Recomputation> {
+  const execution = await findExecution(temporal, name);
+  const history = execution && (await readHistory(temporal, execution, 1));
+  const input = firstValue(history?.events[0]?.workflowExecutionStartedEventAttributes?.input);
+  const run = execution && textAttribute(execution, 'GradusRun');
+  if (input === undefined || run === null)
+    throw new GradusError(
+      'spec',
+      'no-run',
+      `Temporal has no start of a run ${JSON.stringify(name)} any more, which says its spec: start the same spec again, and give its asynchronous stages collect.follow = ${JSON.stringify(name)}`,
+    );
+  const { run: _, ...spec } = written.parse(input);
+  if (spec.policy?.kind === 'http')
+    throw new GradusError(
+      'spec',
+      'served',
+      `servers sampled for ${run}, and do not sample the same twice: its episodes are stored, and policy "recorded" takes them again`,
+    );
+  const stages = spec.stages.map((stage) =>
+    stage.collect?.kind === 'asynchronous' ? { ...stage, collect: { ...stage.collect, follow: run } } : stage,
+  );
+  return { run, spec: { ...spec, stages } };
+}
