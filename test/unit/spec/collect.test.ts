@@ -152,7 +152,7 @@ describe('an asynchronous stage', () => {
       'alarms that change the temperature',
       {},
       weighed,
-      { diagnosis: { entropyCollapse: ['explore'] } },
+      { diagnosis: { 'entropy-collapse': ['explore'] } },
       'changes the temperature, and an asynchronous step',
     ],
   ])('refuses %s', (_, collect, algorithm, other, message) => {
