@@ -20,7 +20,7 @@ import { ladderStepsBench, ladderTimeBench } from './ladder/ladder.ts';
 import { learnerBench } from './learner.ts';
 import { claimsBench, methodsBench } from './methods/methods.ts';
 import { orchestrationBench } from './orchestration.ts';
-import { pipelinedBench } from './pipelined/pipelined.ts';
+import { asyncBench } from './async/async.ts';
 import { rolloutBench } from './rollout.ts';
 import { sandboxBench } from './sandbox.ts';
 import { tokensBench } from './tokens.ts';
@@ -28,7 +28,7 @@ import { tokensBench } from './tokens.ts';
 const BENCHES: Record<string, Bench> = {
   agent: agentBench,
   alarms: alarmsBench,
-  pipelined: pipelinedBench,
+  async: asyncBench,
   rollout: rolloutBench,
   learner: learnerBench,
   orchestration: orchestrationBench,

@@ -139,7 +139,10 @@ export class GroupsInFlight implements EpisodeSource {
 
   async settled(): Promise<Pick<StageState, 'inFlight'>> {
     const groups = await Promise.all(
-      this.groups.map(async ({ ended: _, episodes, ...one }) => ({ ...one, episodes: await episodes })),
+      this.groups.map(async (group) => {
+        const { ended: _, episodes, ...one } = group;
+        return { ...one, episodes: await episodes };
+      }),
     );
     const { drawn, drawnSteps, versions, learned, updates, following } = this;
     return {

@@ -85,6 +85,9 @@ test('killed while groups are in flight, a run keeps its bound, loses nothing, a
   const again = await runs.client.workflow.getHandle<typeof curriculum>('killed-recomputed').result();
   expect(again.checkpoint.weights).toBe(checkpoint.weights);
   const facts = (of: typeof steps) =>
-    of.map(({ circumstances: _, checkpoint: after, ...step }) => ({ ...step, weights: after.weights }));
+    of.map((one) => {
+      const { circumstances: _, checkpoint: after, ...step } = one;
+      return { ...step, weights: after.weights };
+    });
   expect(facts(await stepsOf('killed-recomputed'))).toEqual(facts(steps));
 }, 400_000);

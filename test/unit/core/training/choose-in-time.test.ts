@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import { assert, infiniteStream, integer, nat, property, record } from 'fast-check';
 import { expect, test } from 'vitest';
 import { chooseInTime } from '../../../../core/training/groups-in-flight.ts';
 
@@ -38,14 +38,14 @@ test('waits as soon as later steps would have too many to take', () => {
 
 /** Groups begin whenever there is room, end in any order, and steps take them: none is ever too old. */
 test('no group is ever older than allowed, whatever ends when, and every step gets its groups', () => {
-  const course = fc.record({
-    maxStaleness: fc.integer({ min: 0, max: 4 }),
-    count: fc.integer({ min: 1, max: 5 }),
-    inFlight: fc.integer({ min: 1, max: 30 }),
-    ends: fc.infiniteStream(fc.nat()),
+  const course = record({
+    maxStaleness: integer({ min: 0, max: 4 }),
+    count: integer({ min: 1, max: 5 }),
+    inFlight: integer({ min: 1, max: 30 }),
+    ends: infiniteStream(nat()),
   });
-  fc.assert(
-    fc.property(course, ({ maxStaleness, count, inFlight, ends }) => {
+  assert(
+    property(course, ({ maxStaleness, count, inFlight, ends }) => {
       const steps = 12;
       let groups: Group[] = [];
       let name = 0;
