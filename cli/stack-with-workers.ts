@@ -124,12 +124,12 @@ function startDashboard(
 /** The folder that has the Temporal CLI as `temporal`, for whoever types its commands. */
 export const binDir = (stateDir: string): string => path.join(path.resolve(stateDir), 'bin');
 
-/** The cached build is called temporal-cli; people type `temporal`. */
+/** The cached build is called temporal-cli; people type `temporal`. Nothing here needs it, and it may not be there. */
 async function linkTemporal({ stateDir, temporal }: Stack): Promise<void> {
   const link = path.join(binDir(stateDir), 'temporal');
   await mkdir(binDir(stateDir), { recursive: true });
   await rm(link, { force: true });
-  await symlink(temporal.cliPath, link);
+  if (temporal.cliPath !== undefined) await symlink(temporal.cliPath, link);
 }
 
 /** Servers and workers that another process holds up. */

@@ -12,7 +12,8 @@ const script = new Script('work()');
 /**
  * What `work` returns. Its code comes with somebody's model: a chat template may loop without end, a tokenizer's pattern may
  * backtrack for years, and neither could be interrupted otherwise. Throws Error when it takes more than `seconds`. Where the
- * process was stopped, or got no processor, meanwhile, it is tried again with twice the time. Costs 50 µs.
+ * process was stopped, or got no processor, meanwhile, it is tried again with twice the time. Costs a thread: 50 µs at rest, and as long
+ * as the machine takes to run one where it is busy.
  */
 export function interruptedAfter<T>(work: () => T, seconds = SECONDS): T {
   for (let tries = 1, limit = seconds; ; tries++, limit *= 2) {

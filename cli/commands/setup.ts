@@ -37,14 +37,14 @@ const PARTS: Record<string, Part> = {
   },
 };
 
-/** `gradus setup [PART]`: what is otherwise done at the first use of servers or learner. */
+/** `gradus setup [PART]`: what is otherwise done at the first use of servers or learner, and Temporal's CLI and UI. */
 export function setupCommand(): Command {
   const command = new Command('setup').argument('[part]').action(async (part: string | undefined) => {
     if (part !== undefined) {
       const names = Object.keys(PARTS);
       command.error(`error: there is no ${part} to set up${didYouMean(part, names)}`);
     }
-    await setUp((text) => note(`setup: ${text}`));
+    await setUp((text) => note(`setup: ${text}`), { tools: true });
   });
   for (const [name, { description, takes = (part: Command) => part, load }] of Object.entries(PARTS)) {
     takes(command.command(name).description(description)).action(async () => {

@@ -3,13 +3,8 @@ import { GradusError, messageOf } from '../../core/errors.ts';
 import { ensureNativeDecoder } from '../../engine/decoder/native/setup.ts';
 import { downloadObjectStore } from '../../infra/setup/released-store.ts';
 import { offerBubblewrap } from '../../environments/sandbox/bubblewrap/setup.ts';
-import {
-  BINARIES,
-  BINARY_NAMES,
-  buildBinary,
-  findBinary,
-  requireGo,
-} from '../../infra/setup/server-binaries.ts';
+import { buildBinaries, requireGo } from '../../infra/setup/go-build.ts';
+import { BINARIES, findBinary, SERVERS, TEMPORAL_TOOLS } from '../../infra/setup/server-binaries.ts';
 import type { Binary, BinaryName } from '../../infra/setup/server-binaries.ts';
 import { downloadTemporalCli, findTemporals, OLDEST_CLI_SERVER } from '../../infra/setup/temporal-server.ts';
 import type { TemporalBinary } from '../../infra/setup/temporal-server.ts';
@@ -25,19 +20,6 @@ async function timed<T>(work: () => Promise<T>): Promise<[T, string]> {
   const from = performance.now();
   const result = await work();
   return [result, `${((performance.now() - from) / 1000).toFixed(1)} s`];
-}
-
-/** One after the other: together the builds would need more memory than a laptop spares. */
-async function buildAll(missing: readonly BinaryName[], go: string, say: Say): Promise<string[]> {
-  const paths = [];
-  for (const name of missing) {
-    const { title, version } = BINARIES[name];
-    say(`${title} ${version}: building with Go (minutes, once) …`);
-    const [binary, seconds] = await timed(() => buildBinary(name, go, say));
-    say(`${title} ${version}: ${binary.from === 'built' ? 'built' : 'found'} in ${seconds}`);
-    paths.push(binary.path);
-  }
-  return paths;
 }
 
 async function tensorFlow(say: Say): Promise<string[]> {
@@ -86,12 +68,14 @@ async function temporalServer(
 
 /**
  * What the packages alone do not bring: the servers, libtensorflow, the native decoder and the sandbox, each found or made.
+ * A run needs no more. `tools`: Temporal's web interface and its CLI as well, for whoever looks at workflows with them.
  * @returns the files that must stay for it to hold
  * @throws GradusError of the first part that failed, when all have ended; the others have been said
  */
-export async function setUp(say: Say): Promise<string[]> {
+export async function setUp(say: Say, { tools = false }: { tools?: boolean } = {}): Promise<string[]> {
+  const wanted = tools ? [...SERVERS, ...TEMPORAL_TOOLS] : SERVERS;
   const found = new Map<BinaryName, Binary>();
-  for (const name of BINARY_NAMES) {
+  for (const name of wanted) {
     const binary = await findBinary(name);
     if (binary === undefined) continue;
     found.set(name, binary);
@@ -103,16 +87,18 @@ export async function setUp(say: Say): Promise<string[]> {
   }
   // Without an object store nothing comes up, whatever else is downloaded: that is said before anything is spent.
   if (!found.has('versitygw')) {
-    const all = BINARY_NAMES.filter((name) => !found.has(name));
+    const all = wanted.filter((name) => !found.has(name));
     await requireGo(['versitygw']).catch(() => requireGo(all));
   }
   const temporal = await temporalServer(found, say);
   // The CLI's development server is server, commands and web interface in one.
-  const needed = temporal?.kind === 'cli' ? (['versitygw'] as const) : BINARY_NAMES;
+  const needed = temporal?.kind === 'cli' ? (['versitygw'] as const) : wanted;
   const missing = needed.filter((name) => !found.has(name));
   const go = missing.length > 0 ? await requireGo(missing) : '';
-  // The download waits for the network while Go keeps the processors busy.
-  const parts = await Promise.allSettled([buildAll(missing, go, say), tensorFlow(say), nativeDecoder(say)]);
+  const build = async (): Promise<string[]> =>
+    (await buildBinaries(missing, go, say)).map((binary) => binary.path);
+  // Downloads wait for the network while Go and the C++ compiler keep the processors busy.
+  const parts = await Promise.allSettled([build(), tensorFlow(say), nativeDecoder(say)]);
   const [first, ...others] = parts.flatMap((part) =>
     part.status === 'rejected' ? [part.reason as unknown] : [],
   );

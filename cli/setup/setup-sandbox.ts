@@ -3,7 +3,8 @@ import { parseArgs } from 'node:util';
 import { messageOf } from '../../core/errors.ts';
 import { sandboxFacts } from '../../environments/sandbox/open-sandbox.ts';
 import { offerBubblewrap } from '../../environments/sandbox/bubblewrap/setup.ts';
-import { buildBinary, findBinary, requireGo } from '../../infra/setup/server-binaries.ts';
+import { buildBinaries, requireGo } from '../../infra/setup/go-build.ts';
+import { findBinary } from '../../infra/setup/server-binaries.ts';
 
 const say = (text: string): void => void process.stderr.write(`setup: ${text}\n`);
 
@@ -12,8 +13,7 @@ try {
   await offerBubblewrap(say);
   if (values.gvisor && (await findBinary('runsc')) === undefined) {
     const go = await requireGo(['runsc']);
-    say('building gVisor, which takes minutes …');
-    await buildBinary('runsc', go, say);
+    await buildBinaries(['runsc'], go, say);
   }
   const facts = await sandboxFacts();
   for (const { name, works, missing } of facts) say(`${name}: ${works ? 'works' : missing}`);

@@ -1,3 +1,5 @@
+import { SPLIT_PATTERN } from './tokenizer-json.ts';
+
 /** A normalizer, pre-tokenizer or decoder of a `tokenizer.json`. */
 export interface TokenizerStep {
   type?: string;
@@ -36,4 +38,12 @@ export function readableSteps(where: string, step: TokenizerStep | null): Tokeni
   const quicker = QUICKER.get(step.pattern?.Regex ?? '');
   if (quicker !== undefined) copy.pattern = { Regex: quicker };
   return copy;
+}
+
+/** Whether JavaScript may backtrack in a step's patterns for years. In the one that Gradus gives its own tokenizers it does not. */
+export function mayBacktrack(step: TokenizerStep | null): boolean {
+  if (step === null) return false;
+  const pattern = step.pattern?.Regex;
+  if (pattern !== undefined && pattern !== SPLIT_PATTERN) return true;
+  return [step.normalizers, step.pretokenizers, step.decoders].some((list) => list?.some(mayBacktrack));
 }

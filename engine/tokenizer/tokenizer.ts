@@ -1,8 +1,12 @@
 import { Tokenizer as HuggingFaceTokenizer } from '@huggingface/tokenizers';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { interruptedAfter } from '../in-time.ts';
+import { mayBacktrack } from './steps.ts';
 import { tokenizerFile } from './tokenizer-file.ts';
 import type { TokenizerFile } from './tokenizer-file.ts';
+
+/** Texts from this length on, in characters or ids, may take long whatever the tokenizer: interrupting costs nothing beside. */
+const LONG = 10_000;
 
 /** Text to token ids and back, as a `tokenizer.json` describes it. */
 export class Tokenizer {
@@ -13,6 +17,8 @@ export class Tokenizer {
   private readonly whole: HuggingFaceTokenizer;
   private readonly plain: HuggingFaceTokenizer;
   private readonly idsOfAdded: ReadonlyMap<string, number>;
+  /** Whether its author's patterns are at work in each direction. */
+  private readonly backtracks: { encoding: boolean; decoding: boolean };
 
   private constructor(json: TokenizerFile) {
     const { added_tokens: listed, model } = json;
@@ -36,6 +42,11 @@ export class Tokenizer {
     this.vocabSize = vocab.length;
     this.addedTokens = added.map(({ content }) => content);
     this.idsOfAdded = new Map(added.map(({ id, content }) => [content, id]));
+    const { normalizer, pre_tokenizer: preTokenizer, decoder } = json;
+    this.backtracks = {
+      encoding: mayBacktrack(normalizer) || mayBacktrack(preTokenizer),
+      decoding: mayBacktrack(decoder),
+    };
   }
 
   /**
@@ -60,7 +71,7 @@ export class Tokenizer {
    * GradusError('policy', 'tokenizer') where the tokenizer does not come to an end, as `encodePlain` and `decode` do.
    */
   encode(text: string): number[] {
-    return text === '' ? [] : ended(() => this.whole.encode(text, { add_special_tokens: false }).ids);
+    return this.encodeWith(this.whole, text);
   }
 
   /**
@@ -68,7 +79,7 @@ export class Tokenizer {
    * token. Decodes to the same text. Lone surrogates become U+FFFD.
    */
   encodePlain(text: string): number[] {
-    return text === '' ? [] : ended(() => this.plain.encode(text, { add_special_tokens: false }).ids);
+    return this.encodeWith(this.plain, text);
   }
 
   /** Bytes that are not UTF-8 become U+FFFD. Throws GradusError('policy', 'token') for an id that does not exist. */
@@ -82,7 +93,14 @@ export class Tokenizer {
       );
     }
     if (ids.length === 0) return '';
-    return ended(() => this.whole.decode([...ids], { skip_special_tokens: false }));
+    const decode = (): string => this.whole.decode([...ids], { skip_special_tokens: false });
+    return this.backtracks.decoding || ids.length >= LONG ? ended(decode) : decode();
+  }
+
+  private encodeWith(tokenizer: HuggingFaceTokenizer, text: string): number[] {
+    if (text === '') return [];
+    const encode = (): number[] => tokenizer.encode(text, { add_special_tokens: false }).ids;
+    return this.backtracks.encoding || text.length >= LONG ? ended(encode) : encode();
   }
 
   has(token: string): boolean {
@@ -107,7 +125,10 @@ export class Tokenizer {
   }
 }
 
-/** The patterns of a tokenizer.json are its author's, and JavaScript's engine may backtrack in them for years. */
+/**
+ * The patterns of a tokenizer.json are its author's, and JavaScript's engine may backtrack in them for years. Node starts a
+ * thread for each call that it may interrupt, and waits for it: what others' patterns must pay, and nobody else.
+ */
 function ended<T>(work: () => T): T {
   try {
     return interruptedAfter(work);

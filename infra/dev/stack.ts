@@ -4,8 +4,9 @@ import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import { cacheRoot } from '../cache-dir.ts';
 import { tryLock, withLock } from '../setup/file-lock.ts';
-import { requireBinary } from '../setup/server-binaries.ts';
-import { begunWith, requireCli, requireTemporal } from '../setup/temporal-server.ts';
+import { findBinary, requireBinary } from '../setup/server-binaries.ts';
+import { begunWith, findCli, requireTemporal } from '../setup/temporal-server.ts';
+import type { TemporalBinary } from '../setup/temporal-server.ts';
 import { boundLogs } from './bounded-logs.ts';
 import type { ServerHandle } from './managed-server.ts';
 import { ensureBucket, S3_PORT, startObjectStore } from './object-store.ts';
@@ -34,7 +35,7 @@ export interface StackOptions {
   temporalPort?: number;
   uiPort?: number;
   s3Port?: number;
-  /** The web interface; on unless false. */
+  /** The web interface, where there is one; on unless false. */
   ui?: boolean;
   /** Bring a server back when it ends without having been asked to; on unless false. */
   supervise?: boolean;
@@ -46,9 +47,9 @@ export interface StackOptions {
 
 export interface Stack extends StackAddresses {
   stateDir: string;
-  temporal: StackAddresses['temporal'] & ServerHandle & { cliPath: string };
+  temporal: StackAddresses['temporal'] & ServerHandle & { cliPath: string | undefined };
   objectStore: ObjectStoreLocation & ServerHandle;
-  /** Undefined when it is off. */
+  /** Undefined when it is off, or not there. */
   ui: ServerHandle | undefined;
   /** Ends all servers; what they hold stays in the state folder. Safe to call twice. */
   stop(): Promise<void>;
@@ -58,6 +59,22 @@ const logFile = (stateDir: string, name: string) => path.join(logsDir(stateDir),
 
 /** Whoever ended a process and starts the next at once finds the old one still ending: it is given this long. */
 const ENDING_MS = 3_000;
+
+/** What people look at workflows with. Nothing else needs it, so that its absence stops nobody, and is said. */
+async function findTools(
+  server: TemporalBinary,
+  { ui: wanted = true, onEvent }: StackOptions,
+): Promise<{ ui: boolean; cliPath: string | undefined }> {
+  const ui = wanted && (server.kind === 'cli' || (await findBinary('temporal-ui')) !== undefined);
+  const cliPath = await findCli(server);
+  const absent = [...(wanted && !ui ? ['web interface'] : []), ...(cliPath === undefined ? ['CLI'] : [])];
+  if (absent.length > 0) {
+    onEvent?.(
+      `Temporal's ${absent.join(' and ')} ${absent.length > 1 ? 'are' : 'is'} not there: "${commandLine('setup')}" builds what is missing`,
+    );
+  }
+  return { ui, cliPath };
+}
 
 async function claim(stateDir: string, onEvent: StackOptions['onEvent']): Promise<() => Promise<void>> {
   const deadline = performance.now() + ENDING_MS;
@@ -90,13 +107,11 @@ export async function startStack(
   options: StackOptions = {},
 ): Promise<Stack> {
   const stateDir = path.resolve(stateDirectory);
-  const ui = options.ui !== false;
   await prepareStateDir(stateDir);
   // Before anything starts.
   const server = await requireTemporal(begunWith(temporalDir(stateDir)));
   await requireBinary('versitygw');
-  if (ui && server.kind === 'server') await requireBinary('temporal-ui');
-  const cliPath = await requireCli(server);
+  const { ui, cliPath } = await findTools(server, options);
   await checkExplicitPort({ ...TEMPORAL_PORT, explicit: options.temporalPort });
   await checkExplicitPort({ ...S3_PORT, explicit: options.s3Port });
   if (ui) await checkExplicitPort({ ...UI_PORT, explicit: options.uiPort });

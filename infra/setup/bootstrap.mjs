@@ -1,8 +1,10 @@
 // The first thing that every npm script runs, on a clone that may have nothing but Node: so plain JavaScript, no
 // dependencies. It brings in what is missing (packages, servers, libtensorflow), says so, then becomes the program.
 //
-//   node infra/setup/bootstrap.mjs [--run FILE.ts -- ARGS…]
+//   node infra/setup/bootstrap.mjs [--tools] [--run FILE.ts -- ARGS…]
 //   node infra/setup/bootstrap.mjs --bundle FILE.ts -- ARGS…      the same, started as a bundle: for what takes a second
+//
+// With `--tools`, and where nothing is run, Temporal's web interface and CLI come, too, which no run waits for.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -96,11 +98,17 @@ async function packages(lock) {
 
 /** Whatever the second part of the set-up depends on. */
 function setupKey(lock) {
-  const folders = ['infra/setup', 'cli/setup', 'engine/decoder/native', 'environments/sandbox/bubblewrap'];
+  const folders = [
+    'infra/setup',
+    'infra/servers',
+    'cli/setup',
+    'engine/decoder/native',
+    'environments/sandbox/bubblewrap',
+  ];
   const sources = folders.flatMap((name) => {
     const folder = path.join(root, name);
     return readdirSync(folder)
-      .filter((name) => /\.(ts|cc|h)$/.test(name))
+      .filter((name) => /\.(ts|cc|h|mod|sum)$/.test(name))
       .toSorted()
       .map((name) => readFileSync(path.join(folder, name)));
   });
@@ -111,25 +119,25 @@ function setupKey(lock) {
   return sha256(lock, ...sources, ...settings, machine);
 }
 
-function setupIsCurrent(key) {
+function setupIsCurrent(key, tools) {
   if (!existsSync(setupStamp)) return false;
   try {
     const stamp = JSON.parse(readFileSync(setupStamp, 'utf8'));
-    return stamp.key === key && stamp.paths.every((file) => existsSync(file));
+    return stamp.key === key && (stamp.tools || !tools) && stamp.paths.every((file) => existsSync(file));
   } catch {
     rmSync(setupStamp); // torn by a kill: the set-up finds again what is there, and writes it anew
     return false;
   }
 }
 
-async function setup(lock, always) {
+async function setup(lock, { always, tools }) {
   const key = setupKey(lock);
-  if (!always && setupIsCurrent(key)) return;
+  if (!always && setupIsCurrent(key, tools)) return;
   const from = Date.now();
   const script = path.join(root, 'cli/setup/setup.ts');
   await step(
     process.execPath,
-    ['--import', 'tsx', script, '--stamp', setupStamp, '--key', key],
+    ['--import', 'tsx', script, '--stamp', setupStamp, '--key', key, ...(tools ? ['--tools'] : [])],
     process.env,
     'The lines above say what to do.',
   );
@@ -169,21 +177,22 @@ async function become(run) {
 }
 
 function parseArguments(given) {
-  if (given.length === 0) return undefined;
-  const [flag, file, dashes, ...args] = given;
+  const tools = given[0] === '--tools';
+  const [flag, file, dashes, ...args] = tools ? given.slice(1) : given;
+  if (flag === undefined) return { tools: true };
   if (!['--run', '--bundle'].includes(flag) || file === undefined || (dashes ?? '--') !== '--') {
-    throw new SetupError('usage: node infra/setup/bootstrap.mjs [--run|--bundle FILE.ts -- ARGS…]');
+    throw new SetupError('usage: node infra/setup/bootstrap.mjs [--tools] [--run|--bundle FILE.ts -- ARGS…]');
   }
-  return { file, args, bundled: flag === '--bundle' };
+  return { tools, program: { file, args, bundled: flag === '--bundle' } };
 }
 
 try {
   requireNode();
-  const run = parseArguments(process.argv.slice(2));
+  const { tools, program } = parseArguments(process.argv.slice(2));
   const lock = readFileSync(path.join(root, 'package-lock.json'));
   await packages(lock);
-  await setup(lock, run === undefined);
-  if (run !== undefined) await become(run);
+  await setup(lock, { always: program === undefined, tools });
+  if (program !== undefined) await become(program);
 } catch (error) {
   if (!(error instanceof SetupError)) throw error;
   say(error.message);

@@ -1,11 +1,9 @@
-import { chmod, mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import { cacheEntry, cacheRoot } from '../cache-dir.ts';
-import { compareVersions, findOnPath, isExecutable, runCommand, tailOf } from './command.ts';
-import { withLock } from './file-lock.ts';
-import { isAsRecorded, assertRecorded } from './recorded-digests.ts';
+import { compareVersions, findOnPath, isExecutable, runCommand } from './command.ts';
+import { isAsRecorded } from './recorded-digests.ts';
 
 export type BinaryName = 'temporal-server' | 'temporal-cli' | 'temporal-ui' | 'versitygw' | 'runsc';
 
@@ -21,7 +19,8 @@ interface BinarySource {
   override: string;
 }
 
-// The newest versions whose go.mod Go 1.26.8 accepts and that `go install` can build. Temporal CLI 1.9 cannot be
+// The newest versions whose go.mod Go 1.26.8 accepts and that `go install` can build; infra/servers/go.mod has those of the
+// servers, too. Temporal CLI 1.9 cannot be
 // built this way (its go.mod replaces a module); of the CLI only its commands are used here, not its server.
 export const BINARIES: Readonly<Record<BinaryName, BinarySource>> = {
   'temporal-server': {
@@ -62,13 +61,10 @@ export const BINARIES: Readonly<Record<BinaryName, BinarySource>> = {
   },
 };
 
-/** What every installation needs; gVisor is a choice. */
-export const BINARY_NAMES: readonly BinaryName[] = [
-  'temporal-server',
-  'versitygw',
-  'temporal-ui',
-  'temporal-cli',
-];
+/** What a run cannot do without. */
+export const SERVERS: readonly BinaryName[] = ['temporal-server', 'versitygw'];
+/** What people look at workflows with: nothing waits for it. gVisor is a choice of its own. */
+export const TEMPORAL_TOOLS: readonly BinaryName[] = ['temporal-ui', 'temporal-cli'];
 
 export interface Binary {
   path: string;
@@ -81,7 +77,7 @@ export function cachedBinary(name: BinaryName, env: NodeJS.ProcessEnv = process.
 }
 
 /** Whether a cached build is there and what was built: hashing a server takes a tenth of a second. */
-const isIntact = async (file: string): Promise<boolean> =>
+export const isIntact = async (file: string): Promise<boolean> =>
   (await isExecutable(file)) && (await isAsRecorded(path.dirname(file)));
 
 /** `temporal version 1.5.1 (Server …)` → "1.5.1"; undefined when it is not the Temporal CLI. */
@@ -142,83 +138,4 @@ export async function requireBinary(name: BinaryName, env: NodeJS.ProcessEnv = p
     'binary-missing',
     `The ${title} ${version} is not there yet, or not whole any more. Run "${commandLine('setup')}", or set ${override} to its file.`,
   );
-}
-
-/**
- * Finds a Go that can build all of `names`, before anything is spent on building.
- * @returns the `go` command
- * @throws GradusError infra/toolchain-missing
- */
-export async function requireGo(
-  names: readonly BinaryName[],
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<string> {
-  const needed = names.map((name) => BINARIES[name].go).reduce((a, b) => (compareVersions(a, b) > 0 ? a : b));
-  const wanted = names.map((name) => BINARIES[name].title).join(', ');
-  const overrides = names.map((name) => BINARIES[name].override).join(', ');
-  const whatNow =
-    `To build the ${wanted}, install Go ${needed} or newer and put it on PATH; ` +
-    `or, if you have them already, set ${overrides} to the executable${names.length > 1 ? 's' : ''}. ` +
-    `Then run the command again.`;
-  const go = await findOnPath(process.platform === 'win32' ? 'go.exe' : 'go', env);
-  if (go === undefined) {
-    throw new GradusError('infra', 'toolchain-missing', `There is no Go on PATH. ${whatNow}`);
-  }
-  const version = (await runCommand(go, ['env', 'GOVERSION'], { env: goEnvironment(env) })).stdout.trim();
-  if (compareVersions(version, needed) < 0) {
-    throw new GradusError('infra', 'toolchain-missing', `The Go on PATH is ${version}. ${whatNow}`);
-  }
-  return go;
-}
-
-function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return {
-    ...env,
-    // Two packages at a time bound the memory of a build to about 2.2 GB.
-    GOFLAGS: '-p=2 -trimpath',
-    GOTOOLCHAIN: 'local',
-    CGO_ENABLED: '0',
-  };
-}
-
-/** Builds one binary into the cache, or waits while another checkout does. Minutes when Go's own cache is cold. */
-export async function buildBinary(
-  name: BinaryName,
-  go: string,
-  onWait: (text: string) => void,
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<Binary> {
-  const { title, version, package: source } = BINARIES[name];
-  const root = cacheRoot(env);
-  const target = cachedBinary(name, env);
-  const waiting = (pid: number) =>
-    onWait(`${title}: waiting for process ${pid}, which builds for another checkout …`);
-  return withLock(path.join(root, 'go-build.lock'), waiting, async () => {
-    if (await isIntact(target)) return { path: target, from: 'cache' };
-    // In the cache's own file system, so that the rename at the end is atomic.
-    const temporary = path.join(root, 'go-build');
-    await rm(temporary, { recursive: true, force: true }); // what a killed build left
-    await mkdir(temporary);
-    try {
-      const result = await runCommand(go, ['install', '-ldflags', '-s -w', `${source}@${version}`], {
-        env: { ...goEnvironment(env), GOBIN: temporary },
-        cwd: temporary,
-      });
-      if (result.code !== 0) {
-        throw new GradusError(
-          'infra',
-          'build-failed',
-          `go install ${source}@${version} failed:\n${tailOf(result.stderr)}\n` +
-            `Is the Go module proxy reachable, and the disk not full? Then run the command again.`,
-          { retryable: true },
-        );
-      }
-      const built = path.join(temporary, path.basename(source));
-      await chmod(built, 0o755);
-      await assertRecorded(built, target);
-      return { path: target, from: 'built' };
-    } finally {
-      await rm(temporary, { recursive: true, force: true });
-    }
-  });
 }

@@ -115,14 +115,13 @@ export async function requireTemporal(
   return { kind: 'server', path: await requireBinary('temporal-server', env), from: 'cache' };
 }
 
-/** The CLI for people's commands: that of the server where it is one. Throws what `requireBinary` throws. */
-export async function requireCli(
+/** The CLI for people's commands: that of the server where it is one; undefined where there is none. */
+export async function findCli(
   { kind, path: file }: TemporalBinary,
   env: NodeJS.ProcessEnv = process.env,
-): Promise<string> {
+): Promise<string | undefined> {
   const own = await findBinary('temporal-cli', env);
-  if (own !== undefined) return own.path;
-  return kind === 'cli' ? file : requireBinary('temporal-cli', env);
+  return own?.path ?? (kind === 'cli' ? file : undefined);
 }
 
 /** The Temporal CLI as its makers release it, in the cache; undefined, and said, where `downloadReleased` says no. */

@@ -13,7 +13,7 @@ import { Client as S3Client } from 'minio';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { isAlive } from '../../../infra/setup/file-lock.ts';
-import { findBinary } from '../../../infra/setup/server-binaries.ts';
+import { findBinary, requireBinary } from '../../../infra/setup/server-binaries.ts';
 import { readStack } from '../../../infra/dev/stack-addresses.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
 import type { Stack, StackOptions } from '../../../infra/dev/stack.ts';
@@ -241,7 +241,7 @@ test('runs are listed by the search attributes of Gradus with the Temporal CLI',
   const list = ['workflow', 'list', '--address', temporal.address, '--query', query, '--output', 'json'];
   // Visibility follows the start of a workflow by a moment.
   await vi.waitFor(
-    async () => expect((await runCommand(temporal.cliPath, list)).stdout).toContain('run-1'),
+    async () => expect((await runCommand(temporal.cliPath!, list)).stdout).toContain('run-1'),
     15_000,
   );
 });
@@ -279,4 +279,25 @@ test('the web interface answers at the address that is given', async () => {
   const answer = await fetch(stack.temporal.uiAddress ?? 'http://absent');
   expect(answer.status).toBe(200);
   expect(await answer.text()).toMatch(/<html/i);
+});
+
+test("servers come up without Temporal's web interface and CLI, which are named", async () => {
+  vi.stubEnv('GRADUS_TEMPORAL_SERVER', await requireBinary('temporal-server'));
+  vi.stubEnv('GRADUS_VERSITYGW', await requireBinary('versitygw'));
+  vi.stubEnv('GRADUS_CACHE', path.join(folder, 'cache'));
+  vi.stubEnv('PATH', folder);
+  try {
+    const events: string[] = [];
+    const stack = await start('a', { ui: true, onEvent: (text) => events.push(text) });
+    expect(stack.temporal.uiAddress).toBeUndefined();
+    expect(stack.temporal.cliPath).toBeUndefined();
+    expect(events).toContain(
+      'Temporal\'s web interface and CLI are not there: "npm run setup" builds what is missing',
+    );
+    const id = randomUUID();
+    await startWorkflow(stack, id);
+    expect(await statusOf(stack, id)).toBe('RUNNING');
+  } finally {
+    vi.unstubAllEnvs();
+  }
 });

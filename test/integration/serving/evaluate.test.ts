@@ -204,7 +204,7 @@ test("Temporal's own command and a Schedule start it with a policy", async () =>
     dialect: { name: 'gradus' },
   });
   const temporal = (...args: string[]) =>
-    runCommand(installation.stack.temporal.cliPath, [...args, '--address', stack.temporal.address]);
+    runCommand(installation.stack.temporal.cliPath!, [...args, '--address', stack.temporal.address]);
   const what = ['--type', 'evaluate', '--task-queue', 'gradus', '--input', input];
   expect(await temporal('workflow', 'start', '--workflow-id', 'by-hand', ...what)).toMatchObject({ code: 0 });
   const when = ['--interval', '2s', '--remaining-actions', '1'];

@@ -229,7 +229,7 @@ test('two models are compared task by task; the report is printed as tables, too
 
 describe("from Temporal's own tools", () => {
   const temporal = (...args: string[]) =>
-    runCommand(installation.stack.temporal.cliPath, [
+    runCommand(installation.stack.temporal.cliPath!, [
       ...args,
       '--address',
       installation.settings.temporalAddress,

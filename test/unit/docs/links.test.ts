@@ -57,7 +57,9 @@ test('every decision has its number in the index, which leads to its page or to 
     number: number!,
     target: target!,
   }));
-  lines.forEach(({ number }, i) => expect(Number(number)).toBe(i + 1));
+  // Branches take numbers before they are merged, so that one may be missing for a while.
+  const numbers = lines.map(({ number }) => Number(number));
+  expect(numbers).toEqual([...new Set(numbers)].toSorted((a, b) => a - b));
   for (const name of names) {
     expect(name).toMatch(/^\d{4}-[a-z0-9-]+\.md$/);
     expect(read(path.join('docs/adr', name))).toMatch(/^# \d{4}: .+\n\n\d{4}-\d{2}-\d{2}\n/);

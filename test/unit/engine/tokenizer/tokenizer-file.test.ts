@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { GradusError } from '../../../../core/errors.ts';
+import { mayBacktrack } from '../../../../engine/tokenizer/steps.ts';
+import type { TokenizerStep } from '../../../../engine/tokenizer/steps.ts';
+import { SPLIT_PATTERN } from '../../../../engine/tokenizer/tokenizer-json.ts';
 import { Tokenizer } from '../../../../engine/tokenizer/tokenizer.ts';
 
 type Fields = Record<string, unknown>;
@@ -19,8 +22,17 @@ const unigram = {
 };
 const wordLevel = { type: 'WordLevel', vocab: { '<unk>': 0, a: 1, b: 2 }, unk_token: '<unk>' };
 const open = (changes: Fields) => Tokenizer.fromJson({ ...whole, added_tokens: [], ...changes });
-const split = (pattern: unknown): Fields => ({ type: 'Split', pattern, behavior: 'Isolated', invert: false });
-const replace = (pattern: unknown, content: unknown): Fields => ({ type: 'Replace', pattern, content });
+const split = (pattern: NonNullable<TokenizerStep['pattern']>): TokenizerStep => ({
+  type: 'Split',
+  pattern,
+  behavior: 'Isolated',
+  invert: false,
+});
+const replace = (pattern: NonNullable<TokenizerStep['pattern']>, content: string): TokenizerStep => ({
+  type: 'Replace',
+  pattern,
+  content,
+});
 
 describe('the tables of a tokenizer.json', () => {
   test('whole ones are read', () => {
@@ -125,6 +137,35 @@ describe('the steps of a tokenizer.json', () => {
       /tokenizer cannot read or write a text: it takes longer/u,
     );
   }, 60_000);
+
+  test.each<[string, Fields]>([
+    [
+      'a step in a list',
+      { normalizer: { type: 'Sequence', normalizers: [replace({ Regex: '(a+)+b' }, 'c')] } },
+    ],
+    ['a normalizer', { normalizer: replace({ Regex: '(a+)+b' }, 'c') }],
+  ])(
+    'so it does in %s',
+    (_, changes) => {
+      expect(() => open(changes).encode('a'.repeat(60))).toThrow(/it takes longer/u);
+    },
+    60_000,
+  );
+
+  test('and in a decoder', () => {
+    const decoders = [{ type: 'Fuse' }, replace({ Regex: '(a+)+b' }, 'c')];
+    const slow = open({ model: bpe, pre_tokenizer: null, decoder: { type: 'Sequence', decoders } });
+    const long = Array.from({ length: 60 }, () => 0);
+    expect(() => slow.decode(long)).toThrow(/it takes longer/u);
+  }, 60_000);
+
+  test('only what has a pattern of its author may backtrack', () => {
+    expect(mayBacktrack(null)).toBe(false);
+    expect(mayBacktrack(replace({ String: '(a+)+b' }, 'c'))).toBe(false);
+    expect(mayBacktrack(split({ Regex: SPLIT_PATTERN }))).toBe(false);
+    expect(mayBacktrack(split({ Regex: String.raw`\s` }))).toBe(true);
+    expect(mayBacktrack({ type: 'Sequence', pretokenizers: [split({ Regex: 'a' })] })).toBe(true);
+  });
 
   test('the trailing white space of DeepSeek LLM is found at once, however long it is', () => {
     const deepSeek = open({

@@ -8,8 +8,8 @@ import {
   begunWith,
   databaseOf,
   downloadTemporalCli,
+  findCli,
   findTemporals,
-  requireCli,
   requireTemporal,
   serverOfCli,
 } from '../../../../infra/setup/temporal-server.ts';
@@ -49,7 +49,7 @@ test('a temporal on PATH serves where none was built, if it is new enough', asyn
   expect(await findTemporals(machine())).toEqual([]);
   const file = await onPath('1.29.1');
   expect(await findTemporals(machine())).toEqual([{ kind: 'cli', path: file, from: 'path' }]);
-  expect(await requireCli({ kind: 'cli', path: file, from: 'path' }, machine())).toBe(file);
+  expect(await findCli({ kind: 'cli', path: file, from: 'path' }, machine())).toBe(file);
 });
 
 test('the server that was built goes before the one on PATH, and what the environment names before all', async () => {
