@@ -50,7 +50,7 @@ function dialectFor(
   tools: readonly ToolDescription[],
 ): Dialect {
   const spec = dialectOfCheckpoint(tokenizer, config);
-  if (spec.name === 'gradus') return gradusDialect(tokenizer);
+  if (spec.name === 'gradus') return gradusDialect(tokenizer, spec.describeTools ? tools : []);
   if (spec.name === 'own') return ownDialect(tokenizer, spec.own, tools);
   const named = namedSpecialTokens(config);
   const turnEnds = [...new Set([...TURN_ENDS, named['eos_token'] ?? ''])].filter(

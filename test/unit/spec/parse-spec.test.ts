@@ -251,6 +251,11 @@ describe('a spec is refused, with the path and what to write,', () => {
       'model.dialect.tool: has no effect for hermes; search-r1, retool read it',
     ],
     [
+      'for tools that the chat template describes anyway',
+      withAt(['model'], { from: 'mine', dialect: { name: 'hermes', describeTools: true } }),
+      'model.dialect.describeTools: has no effect for hermes; gradus read it',
+    ],
+    [
       'for a day that is none',
       withAt(['model'], { from: 'mine', dialect: { name: 'llama3', date: 'today' } }),
       'model.dialect.date: Invalid ISO date',
