@@ -60,7 +60,16 @@ export const groupId = (group: number): string => `group-${String(group).padStar
 export const armName = (arm: Arm): string => `${arm.environment}:${arm.level}`;
 
 /** How a policy calls tools and answers: the gradus format, or that of a family of models. */
-export const DIALECTS = ['gradus', 'hermes', 'llama3', 'search-r1', 'retool'] as const;
+export const DIALECTS = [
+  'gradus',
+  'hermes',
+  'llama3',
+  'pythonic',
+  'mistral',
+  'deepseek',
+  'search-r1',
+  'retool',
+] as const;
 /** `own`: one that a module of the project brings. */
 export type DialectName = (typeof DIALECTS)[number] | 'own';
 

@@ -11,6 +11,7 @@ import type { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
 import { sha256Hex } from '../store/digest.ts';
 import type { ObjectStore } from '../store/objects/object-store.ts';
 import { answerOf } from './answer-of.ts';
+import { resultsInOrder } from './answered-calls.ts';
 import type { Ask } from './ask.ts';
 import { PolicySessions } from './policy-sessions.ts';
 import { Problem } from './problem.ts';
@@ -194,14 +195,14 @@ export class AgentEpisode {
   }
 
   private placeOf({ previous, messages, tools }: Ask): Place {
-    if (previous === undefined) return this.tree.place(messages, tools);
+    if (previous === undefined) return this.tree.place(resultsInOrder(messages), tools);
     const before = this.tree.get(previous);
     if (!before)
       throw new Problem(404, 'previous_response_not_found', `There is no response ${previous} here`);
     const instructions = messages.filter(({ role }) => role === 'system');
     const said = this.tree.messagesOf(before).filter(({ role }) => role !== 'system');
     const input = messages.filter(({ role }) => role !== 'system');
-    return this.tree.place([...instructions, ...said, ...input], tools);
+    return this.tree.place(resultsInOrder([...instructions, ...said, ...input]), tools);
   }
 
   private ordinalFor(asked: string, { isRetry }: Sent): number {

@@ -3,9 +3,9 @@ import type { ChildProcess } from 'node:child_process';
 import { messageOf } from '../core/errors.ts';
 
 /** Of what a command writes on stderr, for the reason why it failed. */
-const LAST_WORDS = 2000;
+export const LAST_WORDS = 2000;
 /** Exit codes by which shells say that a signal ended what they ran: SIGKILL and SIGTERM. */
-const BY_SIGNAL = [137, 143];
+export const BY_SIGNAL = [137, 143];
 
 /**
  * Becomes the command that it is given. Before, it leaves a shell in its group that waits for the end of a pipe which this
@@ -22,6 +22,9 @@ export interface CommandProblem {
   problem: string;
   killed: boolean;
 }
+
+/** How a command has ended: well, with the answer that it left (null without one), or not. */
+export type CommandEnd = { answer: string | null } | CommandProblem;
 
 /**
  * Runs a command until it has ended; null where it has ended with 0. It has a process group of its own, which is killed at the

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { Server } from 'node:http';
+import type { AddressInfo, ListenOptions } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { AgentEpisode } from './agent-episode.ts';
 import type { AgentEpisodeOptions } from './agent-episode.ts';
@@ -10,8 +11,10 @@ export interface Gateway {
   url: string;
   /** Lets an agent ask for turns of this episode, until it is closed. */
   open(options: AgentEpisodeOptions): Promise<AgentEpisode>;
-  /** The variables by which the SDKs of OpenAI and Anthropic find the episode. */
-  variablesFor(episode: AgentEpisode): Record<string, string>;
+  /** The variables by which the SDKs of OpenAI and Anthropic find the episode; `url`: where the agent sees the gateway. */
+  variablesFor(episode: AgentEpisode, url?: string): Record<string, string>;
+  /** Serves this episode and no other at a socket that anybody who has a way to it may use, until what it gives is called. */
+  serveAlone(episode: AgentEpisode, socket: string): Promise<() => Promise<void>>;
   /** Closes all episodes, and ends all connections. */
   close(): Promise<void>;
 }
@@ -22,14 +25,7 @@ export async function serveGateway({
   keepAliveMs = 3000,
 }: { port?: number; keepAliveMs?: number } = {}): Promise<Gateway> {
   const episodes = new Map<string, AgentEpisode>();
-  const listener = getRequestListener(createApp(episodes, { keepAliveMs }).fetch);
-  const server = createServer((request, response) => void listener(request, response));
-  // A turn takes as long as it takes.
-  server.requestTimeout = 0;
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, '127.0.0.1', resolve);
-  });
+  const server = await serve(episodes, keepAliveMs, { port, host: '127.0.0.1' });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     url,
@@ -38,21 +34,50 @@ export async function serveGateway({
       episodes.set(options.id, episode);
       return episode;
     },
-    variablesFor: ({ options: { id, model } }) => ({
-      OPENAI_BASE_URL: `${url}/episodes/${id}/v1`,
+    variablesFor: ({ options: { id, model } }, at = url) => ({
+      OPENAI_BASE_URL: `${at}/episodes/${id}/v1`,
       OPENAI_API_KEY: `gradus-${id}`,
       OPENAI_MODEL: model,
-      ANTHROPIC_BASE_URL: `${url}/episodes/${id}`,
+      ANTHROPIC_BASE_URL: `${at}/episodes/${id}`,
       ANTHROPIC_API_KEY: `gradus-${id}`,
       ANTHROPIC_MODEL: model,
     }),
+    async serveAlone(episode, socket) {
+      const alone = new Map([[episode.options.id, episode]]);
+      const server = await serve(alone, keepAliveMs, { path: socket, readableAll: true, writableAll: true });
+      return () => closed(server);
+    },
     async close() {
-      const closed = new Promise<void>((resolve, reject) =>
-        server.close((error) => (error ? reject(error) : resolve())),
-      );
-      await Promise.all([...episodes.values()].map((episode) => episode.close()));
-      server.closeAllConnections();
-      await closed;
+      await closed(server, () => Promise.all([...episodes.values()].map((one) => one.close())));
     },
   };
+}
+
+async function serve(
+  episodes: ReadonlyMap<string, AgentEpisode>,
+  keepAliveMs: number,
+  where: ListenOptions,
+): Promise<Server> {
+  const listener = getRequestListener(createApp(episodes, { keepAliveMs }).fetch);
+  const server = createServer((request, response) => void listener(request, response));
+  // A turn takes as long as it takes.
+  server.requestTimeout = 0;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(where, resolve);
+  });
+  return server;
+}
+
+/** Takes no more connections, waits for what `meanwhile` does, and ends those that are left. */
+async function closed(
+  server: Server,
+  meanwhile: () => Promise<unknown> = () => Promise.resolve(),
+): Promise<void> {
+  const ended = new Promise<void>((resolve, reject) =>
+    server.close((error) => (error ? reject(error) : resolve())),
+  );
+  await meanwhile();
+  server.closeAllConnections();
+  await ended;
 }

@@ -1,6 +1,7 @@
 import { parseAction } from '../../engine/dialect/gradus/parse-action.ts';
 import { malformedObservation } from '../../engine/dialect/malformed.ts';
-import { promptText, turnText } from '../../engine/dialect/gradus/render.ts';
+import type { ToolDescription } from '../../engine/dialect/contract.ts';
+import { promptTextWithTools, turnText } from '../../engine/dialect/gradus/render.ts';
 import type { Demonstration, PlainEnvironment } from '../../environments/contract/environment.ts';
 
 /**
@@ -23,9 +24,13 @@ export function* demonstrationCorpus(
   }
 }
 
-/** What a demonstration adds to such a text; null for nothing. */
-export function corpusText(prompt: string, { turns, weight }: Demonstration): string | null {
-  if (weight > 0) return promptText(prompt) + turns.map(turnText).join('');
+/** What a demonstration adds to such a text; null for nothing. `described`: tools that its prompt describes. */
+export function corpusText(
+  prompt: string,
+  { turns, weight }: Demonstration,
+  described: readonly ToolDescription[] = [],
+): string | null {
+  if (weight > 0) return promptTextWithTools(prompt, described) + turns.map(turnText).join('');
   // Bad turns are not worth tokens of their own, what the policy reads after them is.
   const action = parseAction(turnText(turns.at(-1)!));
   return action.kind === 'malformed' ? malformedObservation(action.reason).text : null;

@@ -2,7 +2,7 @@ import { GradusError } from '../../core/errors.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { InitializeRequest } from '../../core/requests.ts';
 import { withDialect } from '../../engine/dialect/checkpoint-dialect.ts';
-import { promptText, stopTokens } from '../../engine/dialect/gradus/render.ts';
+import { promptTextWithTools, stopTokens } from '../../engine/dialect/gradus/render.ts';
 import { PAD, SPECIAL_TOKENS } from '../../engine/dialect/gradus/special-tokens.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { initialWeightsInPieces } from '../../engine/learner/initial-weights.ts';
@@ -61,6 +61,7 @@ export async function initializeModel(
   const names = [...new Set(arms.map((arm) => arm.environment))];
   const corpus = await corpusOf(
     names.map((name) => environmentOf(environments, name)),
+    model.dialect?.describeTools ?? false,
     signal,
   );
   const trained = trainTokenizerInPieces(corpus, model.shape.vocabSize, SPECIAL_TOKENS);
@@ -69,10 +70,11 @@ export async function initializeModel(
   const tokenizer = Tokenizer.fromJson(tokenizerJson);
   const { vocabSize } = tokenizer;
   const config: ModelConfig = { ...model.shape, vocabSize, rmsNormEpsilon: 1e-6, ropeTheta: 10_000 };
-  const files = newModelFiles(config, tokenizerJson, {
+  const made = newModelFiles(config, tokenizerJson, {
     eos: stopTokens(tokenizer),
     pad: tokenizer.idOf(PAD),
   });
+  const files = model.dialect ? new Map([...made, ...withDialect(made, model.dialect)]) : made;
   await assertSameTokens(store, { config, files }, request, signal);
   // Of a model that is there already it is known when the run is opened.
   for (const other of request.episodesOf ?? []) await assertSameTokenizer(store, other, files, signal);
@@ -99,11 +101,16 @@ export async function initializeModel(
 
 /**
  * Text to train a tokenizer on, as `demonstrationCorpus` has it; the prompts alone where there is no expert. Throws
- * GradusError('environment', …).
+ * GradusError('environment', …). `describeTools`: whether prompts describe the tools.
  */
-async function corpusOf(environments: readonly HostedEnvironment[], signal: AbortSignal): Promise<string[]> {
+async function corpusOf(
+  environments: readonly HostedEnvironment[],
+  describeTools: boolean,
+  signal: AbortSignal,
+): Promise<string[]> {
   const texts: string[] = [];
   for (const environment of environments) {
+    const described = describeTools ? environment.tools.map((tool) => tool.described) : [];
     for (const level of environment.levels) {
       const count = Math.min(CORPUS_TASKS, environment.taskCount('train', level));
       const items = Array.from({ length: count }, (_, index) => ({
@@ -114,13 +121,13 @@ async function corpusOf(environments: readonly HostedEnvironment[], signal: Abor
         const refs = items.map(({ ref }) => ref);
         for (const task of await environment.tasks(refs, { signal })) {
           if (task instanceof GradusError) throw task;
-          texts.push(promptText(task.prompt));
+          texts.push(promptTextWithTools(task.prompt, described));
         }
         continue;
       }
       for (const shown of await environment.demonstrations(items, { signal })) {
         if (shown instanceof GradusError) throw shown;
-        const text = corpusText(shown.prompt, shown.demonstration);
+        const text = corpusText(shown.prompt, shown.demonstration, described);
         if (text !== null) texts.push(text);
       }
     }

@@ -6,6 +6,39 @@ import type { WrittenTasks } from './tasks.ts';
 
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of an environment variable');
 const word = z.string().max(10_000, 'has at most 10000 characters');
+const place = z.string().min(1).max(4096, 'has at most 4096 characters');
+
+const sandbox = z
+  .strictObject({
+    folder: place.describe(
+      "The agent's own folder, as a path from the folder of the rollout worker. The command starts in it and can read it.",
+    ),
+    read: z
+      .array(place)
+      .max(64, 'has at most 64 paths')
+      .default([])
+      .describe(
+        'What it can read besides /usr: an interpreter, its packages. They are where they are outside.',
+      ),
+    memoryMiB: count(2 ** 20, 'no machine has more', 16)
+      .default(1024)
+      .describe('Memory of all its processes together.'),
+    processes: count(4096, 'a machine has other work to do')
+      .default(128)
+      .describe('Processes and threads at one time.'),
+    cpuSeconds: positive(1e7, 'leave it out, and timeoutSeconds is the limit')
+      .optional()
+      .describe('Processor time of all its processes together. Absent: timeoutSeconds.'),
+    writableMiB: count(2 ** 20, 'it is memory, too')
+      .default(256)
+      .describe('What it may write, in /work, /tmp and /dev/shm. Nothing of it is kept but its answer.'),
+  })
+  .optional()
+  .describe(
+    'The command runs in the sandbox: of files it sees its folder and what it may read, and of the network the gateway alone. Absent: it runs with the rights of the rollout worker.',
+  );
+
+export type AgentSandbox = NonNullable<z.output<typeof sandbox>>;
 
 export const agentSchema = z
   .strictObject({
@@ -17,6 +50,7 @@ export const agentSchema = z
       .describe(
         'Program and arguments, started for each episode in the folder of the rollout worker; no shell reads them.',
       ),
+    sandbox,
     url: z
       .url({ protocol: /^https?$/, error: 'must be an address, such as http://127.0.0.1:4000/run' })
       .optional()
@@ -109,7 +143,7 @@ export function checkAgent(
     for (const { field, message } of refuseExtension('agent-loop', agent.own))
       refuse(['agent', 'own', field], message);
   if (agent.command === undefined)
-    for (const field of ['env', 'inheritEnv'] as const)
+    for (const field of ['sandbox', 'env', 'inheritEnv'] as const)
       if (agent[field]) refuse(['agent', field], 'is for a command, and others have their own: leave it out');
   for (const name of Object.keys(agent.env ?? {}))
     if (OWN.test(name)) refuse(['agent', 'env', name], 'is set by Gradus for each episode: leave it out');

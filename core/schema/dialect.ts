@@ -20,6 +20,12 @@ export const dialectSchema = z
       })
       .optional()
       .describe('Of `own`: a dialect that a module of the project brings (docs/extend.md).'),
+    describeTools: z
+      .boolean()
+      .optional()
+      .describe(
+        'gradus: whether prompts describe the tools, in a system message. Default: they do not, and demonstrations teach them.',
+      ),
     thinking: z.boolean().optional().describe('What the chat template reads as enable_thinking.'),
     date: z.iso.date().optional().describe('The date that the chat template reads, YYYY-MM-DD.'),
     tool: givenName
@@ -62,12 +68,14 @@ export function checkDialect(
   if (dialect.own)
     for (const { field, message } of refuseExtension('dialect', dialect.own))
       refuse([...at, 'own', field], message);
-  const readBy: Record<'thinking' | 'date' | 'tool' | 'argument', readonly DialectName[]> = {
-    thinking: DIALECTS.filter((name) => name !== 'gradus'),
-    date: DIALECTS.filter((name) => name !== 'gradus'),
-    tool: ['search-r1', 'retool'],
-    argument: ['search-r1', 'retool'],
-  };
+  const readBy: Record<'describeTools' | 'thinking' | 'date' | 'tool' | 'argument', readonly DialectName[]> =
+    {
+      describeTools: ['gradus'],
+      thinking: DIALECTS.filter((name) => name !== 'gradus'),
+      date: DIALECTS.filter((name) => name !== 'gradus'),
+      tool: ['search-r1', 'retool'],
+      argument: ['search-r1', 'retool'],
+    };
   for (const [field, names] of Object.entries(readBy)) {
     if (dialect[field as keyof typeof readBy] !== undefined && !names.includes(dialect.name)) {
       refuse([...at, field], `has no effect for ${dialect.name}; ${names.join(', ')} read it`);

@@ -62,6 +62,7 @@ const content = z
   .transform((value) => value ?? '');
 
 const toolCall = z.looseObject({
+  id: text.nullish(),
   function: z.looseObject({ name: z.string().min(1), arguments: z.unknown() }),
 });
 
@@ -70,6 +71,7 @@ const message = z.looseObject({
   content,
   reasoning_content: text.nullish(),
   tool_calls: z.array(toolCall).nullish(),
+  tool_call_id: text.nullish(),
   /** OpenAI's fine-tuning: 0 leaves an assistant's message out of the loss. */
   weight: z
     .union([z.literal(0), z.literal(1)], {
@@ -114,10 +116,12 @@ export function readGivenLine(line: string): GivenLine {
   if ('chosen' in json || 'rejected' in json) return preferenceOf(read(SHAPES.preference, json));
   if ('messages' in json) {
     const { messages, ...rest } = read(SHAPES.messages, json);
+    assertResultsAnswer(messages);
     return demonstrationOf(messages.map(messageOf), rest);
   }
   if ('completion' in json || 'prompt' in json) {
     const { prompt, completion, ...rest } = read(SHAPES.completion, json);
+    assertResultsAnswer([...written(prompt), ...written(completion)]);
     return demonstrationOf([...untrained(sideOf(prompt, 'user')), ...sideOf(completion, 'assistant')], rest);
   }
   if (typeof json['schema_version'] === 'string' && json['schema_version'].startsWith('ATIF-'))
@@ -163,6 +167,23 @@ function messageOf({
   };
 }
 
+const written = (side: string | WrittenMessage[]): WrittenMessage[] => (typeof side === 'string' ? [] : side);
+
+/**
+ * What a tool said was said to the call of the turn before. Throws LineProblem for a result that names another one; who names
+ * none is taken at its place.
+ */
+function assertResultsAnswer(messages: readonly WrittenMessage[]): void {
+  let calls: string[] = [];
+  for (const { role, tool_calls: made, tool_call_id: id } of messages) {
+    if (role !== 'tool') calls = (made ?? []).flatMap((call) => (call.id == null ? [] : [call.id]));
+    else if (id != null && calls.length > 0 && !calls.includes(id))
+      throw new LineProblem(
+        `has a result of the call ${JSON.stringify(id.slice(0, 80))} behind a message that makes ${calls.map((one) => JSON.stringify(one.slice(0, 80))).join(', ')}: let tool_call_id name the call that it answers`,
+      );
+  }
+}
+
 /** Text of JSON in OpenAI's API; some write the object itself. */
 function argumentsOf(written: unknown): Json {
   if (written === undefined) return {};
@@ -205,6 +226,7 @@ function demonstrationOf(
 }
 
 function preferenceOf({ prompt, chosen, rejected, ...rest }: z.output<typeof SHAPES.preference>): GivenLine {
+  for (const side of [chosen, rejected]) assertResultsAnswer([...written(prompt ?? ''), ...written(side)]);
   const [better, worse] = [sideOf(chosen, 'assistant'), sideOf(rejected, 'assistant')];
   // TRL's implicit prompt: what both begin with.
   const common = prompt === undefined ? commonPrefix(better, worse) : 0;
@@ -236,9 +258,17 @@ const atif = z.looseObject({
         message: content,
         reasoning_content: text.nullish(),
         tool_calls: z
-          .array(z.looseObject({ function_name: z.string().min(1), arguments: z.json() }))
+          .array(
+            z.looseObject({
+              tool_call_id: text.nullish(),
+              function_name: z.string().min(1),
+              arguments: z.json(),
+            }),
+          )
           .nullish(),
-        observation: z.looseObject({ results: z.array(z.looseObject({ content })) }).nullish(),
+        observation: z
+          .looseObject({ results: z.array(z.looseObject({ source_call_id: text.nullish(), content })) })
+          .nullish(),
         is_copied_context: z.boolean().optional(),
       }),
     )
@@ -259,6 +289,21 @@ function ofAtif(json: Json): GivenLine {
           function: { name, arguments: given },
         })),
       });
+      assertResultsAnswer([
+        {
+          role,
+          content: said,
+          tool_calls: calls?.map(({ tool_call_id: id, function_name: name }) => ({
+            id,
+            function: { name, arguments: {} },
+          })),
+        },
+        ...(observation?.results ?? []).map(({ source_call_id: id }) => ({
+          role: 'tool',
+          content: '',
+          tool_call_id: id,
+        })),
+      ]);
       const results = observation?.results.map((one) => one.content) ?? [];
       if (results.length === 0) return [own];
       return [own, { role: 'tool' as const, content: results.join('\n'), trained: false }];

@@ -70,7 +70,8 @@ export type ModelSpec = {
 
 /** Where the first weights come from: random ones, or a checkpoint of an earlier run (an imported model is one). */
 export type ModelSource =
-  { kind: 'scratch'; shape: ModelSpec } | { kind: 'from'; checkpoint: CheckpointRef; dialect?: DialectSpec };
+  | { kind: 'scratch'; shape: ModelSpec; dialect?: DialectSpec }
+  | { kind: 'from'; checkpoint: CheckpointRef; dialect?: DialectSpec };
 
 /** The same before the store was asked which checkpoint that is. `step` null: the last one. */
 export type NamedModel =
@@ -79,7 +80,13 @@ export type NamedModel =
 
 export function modelOf(model: WrittenModel): NamedModel {
   const { from, dialect } = model;
-  if (from === undefined) return { kind: 'scratch', shape: shapeOf(model) };
+  // What models from scratch speak anyway is not said of them.
+  if (from === undefined)
+    return {
+      kind: 'scratch',
+      shape: shapeOf(model),
+      ...(dialect?.describeTools && { dialect: dialectOfSpec(dialect) }),
+    };
   return {
     kind: 'from',
     ...readCheckpointName(from),

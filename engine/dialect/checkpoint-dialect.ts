@@ -55,8 +55,9 @@ function jsonObject(files: Files, name: string): TokenizerConfig {
 
 /**
  * The dialect of a checkpoint: the recorded one; else `gradus` for a tokenizer with all of its special tokens and no
- * chat template; else what the chat template writes: `hermes` for `<tool_call>`, `llama3` for the `ipython` role.
- * `search-r1` and `retool` leave no trace in a checkpoint, and are chosen by the spec.
+ * chat template; else what the chat template writes: `hermes` for `<tool_call>`, `mistral` for `[TOOL_CALLS]`, `deepseek` for
+ * `<｜tool▁call▁begin｜>`, `pythonic` for `<|python_start|>`, `llama3` for the `ipython` role. `search-r1` and `retool` leave no trace in a checkpoint, and are
+ * chosen by the spec; so is `pythonic` with the template of Llama 3.
  * Throws GradusError('policy', 'dialect') when nothing says it.
  */
 export function dialectOfCheckpoint(tokenizer: Tokenizer, config: TokenizerConfig): DialectSpec {
@@ -76,8 +77,13 @@ export function dialectOfCheckpoint(tokenizer: Tokenizer, config: TokenizerConfi
     throw unknown('The checkpoint has no chat template and not the special tokens of the dialect gradus');
   }
   if (template.includes('<tool_call>')) return { name: 'hermes' };
+  if (template.includes('[TOOL_CALLS]')) return { name: 'mistral' };
+  if (template.includes('<｜tool▁call▁begin｜>')) return { name: 'deepseek' };
+  if (template.includes('<|python_start|>')) return { name: 'pythonic' };
   if (/\bipython\b/u.test(template)) return { name: 'llama3' };
-  throw unknown("The checkpoint's chat template writes neither <tool_call> nor the role ipython");
+  throw unknown(
+    "The checkpoint's chat template writes none of <tool_call>, [TOOL_CALLS], <｜tool▁call▁begin｜>, <|python_start|> and the role ipython",
+  );
 }
 
 /** The template that `transformers` would take: of several, `tool_use` where there are tools and it exists. */

@@ -41,7 +41,12 @@ function missingFor(name: DialectName, tokenizer: Tokenizer, config: TokenizerCo
   const template = chatTemplateOf(config, true);
   if (name === 'hermes' && template?.includes('<tool_call>') === false)
     return 'its chat template writes no <tool_call>';
-  if (name === 'llama3' && template !== undefined && !/\bipython\b/u.test(template))
+  if (name === 'mistral' && template?.includes('[TOOL_CALLS]') === false)
+    return 'its chat template writes no [TOOL_CALLS]';
+  if (name === 'deepseek' && template?.includes('<｜tool▁call▁begin｜>') === false)
+    return 'its chat template writes no <｜tool▁call▁begin｜>';
+  const ofLlama = name === 'llama3' || name === 'pythonic';
+  if (ofLlama && template !== undefined && !/\bipython\b/u.test(template))
     return 'its chat template knows no role ipython';
   const recorded = config['gradus_dialect'] as { name?: string } | undefined;
   const spoken = {

@@ -3,11 +3,14 @@ import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { chatTemplateOf, dialectOfCheckpoint, namedSpecialTokens } from './checkpoint-dialect.ts';
 import type { TokenizerConfig } from './checkpoint-dialect.ts';
 import type { Dialect, ToolDescription } from './contract.ts';
+import { deepseekDialect } from './deepseek.ts';
 import { gradusDialect } from './gradus/dialect.ts';
 import { Guard } from './guard.ts';
 import { hermesDialect } from './hermes.ts';
 import { llama3Dialect } from './llama3.ts';
+import { mistralDialect } from './mistral.ts';
 import { ownDialect } from './own-dialect.ts';
+import { pythonicDialect } from './pythonic.ts';
 import { retool } from './tags/retool.ts';
 import { searchR1 } from './tags/search-r1.ts';
 import { tagDialect } from './tags/tag-dialect.ts';
@@ -47,7 +50,7 @@ function dialectFor(
   tools: readonly ToolDescription[],
 ): Dialect {
   const spec = dialectOfCheckpoint(tokenizer, config);
-  if (spec.name === 'gradus') return gradusDialect(tokenizer);
+  if (spec.name === 'gradus') return gradusDialect(tokenizer, spec.describeTools ? tools : []);
   if (spec.name === 'own') return ownDialect(tokenizer, spec.own, tools);
   const named = namedSpecialTokens(config);
   const turnEnds = [...new Set([...TURN_ENDS, named['eos_token'] ?? ''])].filter(
@@ -65,10 +68,15 @@ function dialectFor(
         `${spec.name} needs a chat template, and the checkpoint has none: add chat_template to its tokenizer_config.json, or choose search-r1 or retool`,
       );
     }
-    return new TemplateFrame(template, guard, described, turnEnds, variables);
+    return new TemplateFrame(template, guard, described, turnEnds, variables, {
+      argumentsAsText: spec.name === 'deepseek',
+    });
   };
   if (spec.name === 'hermes') return hermesDialect(tokenizer, guard, frame(tools), turnEnds, spec);
   if (spec.name === 'llama3') return llama3Dialect(tokenizer, guard, frame(tools), turnEnds);
+  if (spec.name === 'pythonic') return pythonicDialect(tokenizer, guard, frame(tools), turnEnds);
+  if (spec.name === 'deepseek') return deepseekDialect(tokenizer, guard, frame(tools), turnEnds);
+  if (spec.name === 'mistral') return mistralDialect(tokenizer, guard, frame(tools), turnEnds);
   const conventions = spec.name === 'retool' ? retool : searchR1;
   // Their instructions describe the tool; the template's own block for tools would teach another way to call.
   return tagDialect(conventions, tokenizer, guard, template && frame([]), turnEnds, tools, spec);

@@ -17,9 +17,10 @@ export interface TurnText {
 }
 
 /** Before a call is what stands before the first of these; a dialect that has none of them writes nothing but the call. */
-const CALLS = /<tool_call>|<\|python_tag\|>|<search>|<code>|```/u;
+const CALLS =
+  /<tool_call>|<\|python_(?:tag|start)\|>|\[TOOL_CALLS\]|<｜tool▁calls▁begin｜>|<search>|<code>|```/u;
 /** A token that ends a turn. */
-const END = /<\|[a-z_]+\|>\s*$/u;
+const END = /(?:<\|[a-z_]+\|>|<｜[^｜]+｜>|<\/s>)\s*$/u;
 
 export function turnTextOf({ text, action }: Pick<Turn, 'text' | 'action'>): TurnText {
   const { thought, rest } = apart(text);

@@ -87,7 +87,17 @@ export function readsIn(source: string, file = ''): Reads {
 
 /** Of all code that a run executes. */
 export function readsOfTheCode(): Reads[] {
-  const folders = ['core', 'engine', 'environments', 'activities', 'workflows', 'store', 'spec', 'cli'];
+  const folders = [
+    'core',
+    'engine',
+    'environments',
+    'gateway',
+    'activities',
+    'workflows',
+    'store',
+    'spec',
+    'cli',
+  ];
   return folders.flatMap((folder) =>
     readdirSync(path.join(ROOT, folder), { recursive: true, encoding: 'utf8' })
       .filter((file) => file.endsWith('.ts'))

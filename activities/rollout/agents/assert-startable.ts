@@ -5,15 +5,25 @@ import { refuseExtension } from '../../../core/extensions/registry.ts';
 import type { AgentSpec } from '../../../core/schema/agent.ts';
 import { refusalOfSpec } from '../../../core/schema/strict.ts';
 import type { SpecProblem } from '../../../core/schema/strict.ts';
+import { sandboxProblems } from '../../../gateway/agent-sandbox.ts';
 
 /**
  * Throws GradusError('spec', 'invalid') unless this machine has the program of an agent's command and the variables that it
  * is to be given, or this process the loop of the project. Whether a server of an agent is there an episode finds out.
  */
-export async function assertStartable({ command, own, inheritEnv = [] }: AgentSpec): Promise<void> {
+export async function assertStartable({
+  command,
+  sandbox,
+  own,
+  env,
+  inheritEnv = [],
+}: AgentSpec): Promise<void> {
   const problems: SpecProblem[] = [];
   const program = command?.[0];
-  if (program !== undefined && !(await isProgram(program)))
+  if (program !== undefined && sandbox)
+    for (const { path, message } of await sandboxProblems(program, sandbox, env))
+      problems.push({ path: ['agent', ...path], message });
+  else if (program !== undefined && !(await isProgram(program)))
     problems.push({
       path: ['agent', 'command', 0],
       message: `${JSON.stringify(program)} is no program that this rollout worker can start (PATH is ${process.env['PATH'] ?? ''}, its folder ${process.cwd()}): install it there, or write its whole path`,

@@ -100,6 +100,7 @@ async function runOnce(
           argv: agent.command as [string, ...string[]],
           variables: { ...inherited(agent.inheritEnv), ...agent.env },
           cwd: process.cwd(),
+          sandbox: agent.sandbox,
         })
       : await askAgent(gateway, opened, { ...asked, url: agent.url });
   return { opened, run };

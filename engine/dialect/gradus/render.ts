@@ -1,6 +1,6 @@
 import type { Observation } from '../../../core/episode/episode.ts';
 import type { Tokenizer } from '../../tokenizer/tokenizer.ts';
-import type { ChatMessage, WrittenTurn } from '../contract.ts';
+import type { ChatMessage, ToolDescription, WrittenTurn } from '../contract.ts';
 import { assertOneAction, readBack, turnTokensOf, unwritable } from '../written-turn.ts';
 import { parseAction } from './parse-action.ts';
 import { findSpecialToken, MESSAGE_END, MESSAGE_START, TAGS } from './special-tokens.ts';
@@ -8,6 +8,28 @@ import { findSpecialToken, MESSAGE_END, MESSAGE_START, TAGS } from './special-to
 /** ChatML: the user's message, and the assistant's opened. */
 export function promptText(prompt: string): string {
   return `${MESSAGE_START}user\n${prompt}${MESSAGE_END}\n${MESSAGE_START}assistant\n`;
+}
+
+/** The same behind a system message with the tools. */
+export function promptTextWithTools(prompt: string, described: readonly ToolDescription[]): string {
+  const [system] = withTools([], described);
+  return `${system ? `${MESSAGE_START}system\n${system.content}${MESSAGE_END}\n` : ''}${promptText(prompt)}`;
+}
+
+/** The messages with the tools in the system's, each a line of JSON; as they are where there is none. */
+export function withTools(
+  messages: readonly ChatMessage[],
+  described: readonly ToolDescription[],
+): readonly ChatMessage[] {
+  if (described.length === 0) return messages;
+  const lines = described.map(({ name, description, parameters }) =>
+    JSON.stringify({ name, description, parameters }),
+  );
+  const tools = ['Tools:', ...lines].join('\n');
+  const [first, ...rest] = messages;
+  return first?.role === 'system'
+    ? [{ ...first, content: `${first.content}\n\n${tools}` }, ...rest]
+    : [{ role: 'system', content: tools }, ...messages];
 }
 
 /** As `promptText`, but special tokens that a message spells stay plain text. */

@@ -3,6 +3,7 @@ import type { Json } from '../../../core/json/json.ts';
 import type { ChatMessage, ToolDescription } from '../contract.ts';
 import type { Guard } from '../guard.ts';
 import type { ChatTemplate } from './chat-template.ts';
+import { pythonJsonOf } from './python-json.ts';
 
 const CALL = 'gradus_call_mark';
 const RESULT = 'gradus result mark';
@@ -19,6 +20,7 @@ export class TemplateFrame {
   private readonly tools: readonly ToolDescription[];
   private readonly turnEnds: readonly string[];
   private readonly variables: Readonly<Record<string, Json>>;
+  private readonly argumentsAsText: boolean;
 
   constructor(
     template: ChatTemplate,
@@ -26,12 +28,15 @@ export class TemplateFrame {
     tools: readonly ToolDescription[],
     turnEnds: readonly string[],
     variables: Readonly<Record<string, Json>>,
+    /** For templates that write the arguments of a call as the text that they are in OpenAI's API. */
+    { argumentsAsText = false } = {},
   ) {
     this.template = template;
     this.guard = guard;
     this.tools = tools;
     this.turnEnds = turnEnds;
     this.variables = variables;
+    this.argumentsAsText = argumentsAsText;
   }
 
   promptText(messages: readonly ChatMessage[]): string {
@@ -69,13 +74,25 @@ export class TemplateFrame {
     return this.afterTurn(text, SAID, 'answers');
   }
 
-  /** What lies between the end token of a turn and the next turn when these messages come in between. */
-  messageTokens(messages: readonly ChatMessage[]): number[] {
+  /** What the template writes between this tag and the name of the tool that a turn calls. Throws as `assertSplits` does. */
+  betweenTagAndCall(tag: string): string {
+    const text = this.render([{ role: 'user', content: 'task' }, ...called(CALL), result(RESULT)]);
+    const call = text.indexOf(CALL);
+    const begins = text.lastIndexOf(tag, call);
+    if (begins < 0) throw cannotSplit(`writes no ${tag}`);
+    return text.slice(begins + tag.length, call);
+  }
+
+  /**
+   * What lies between the end token of a turn and the next turn when these messages come in between. `ids`: of the turn's
+   * calls, for templates that have results name them; a call without one is known by its place.
+   */
+  messageTokens(messages: readonly ChatMessage[], ids: readonly string[] = []): number[] {
     const results = messages.findIndex(({ role }) => role !== 'tool');
     const calls = results < 0 ? messages.length : results;
     const said = messages.map((message, i) => ({
       ...this.shielded(message),
-      ...(i < calls && { tool_call_id: callId(i) }),
+      ...(i < calls && { tool_call_id: ids[i] ?? callId(i) }),
     }));
     const after = (turn: ChatMessage): string =>
       this.render([{ role: 'user', content: 'task' }, turn, ...said]);
@@ -146,13 +163,23 @@ export class TemplateFrame {
 
   private render(messages: readonly ChatMessage[]): string {
     return this.template.render({
-      messages,
+      messages: this.argumentsAsText ? messages.map(withTextArguments) : messages,
       tools: this.tools,
       addGenerationPrompt: true,
       variables: this.variables,
     });
   }
 }
+
+const withTextArguments = ({ tool_calls: calls, ...message }: ChatMessage): ChatMessage => ({
+  ...message,
+  ...(calls && {
+    tool_calls: calls.map((call) => ({
+      ...call,
+      function: { ...call.function, arguments: pythonJsonOf(call.function.arguments) },
+    })),
+  }),
+});
 
 const callId = (number: number): string => `call${String(number).padStart(5, '0')}`;
 

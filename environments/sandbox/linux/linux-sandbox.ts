@@ -21,7 +21,11 @@ export abstract class LinuxSandbox implements Sandbox {
     const output = new ProgramOutput(limits.outputBytes, () => end('output'));
     const [out, error] = [output.read(stdout), output.read(stderr)];
     stdin.end(command.stdin ?? '');
-    await begun.catch((reason: unknown) => explain(reason, error().toString()));
+    await begun.catch((reason: unknown) => {
+      // One that is not wanted any more need not have come up.
+      command.signal?.throwIfAborted();
+      explain(reason, error().toString());
+    });
     const stage = await over;
     command.signal?.throwIfAborted();
     return {
@@ -38,7 +42,10 @@ export abstract class LinuxSandbox implements Sandbox {
     const limits = commandLimits({ limits: { ...endless, ...command.limits } });
     await lookout();
     const { stdin, stdout, stderr, pipes, begun, over, end } = await this.launch(command, limits);
-    await begun;
+    await begun.catch((reason: unknown) => {
+      command.signal?.throwIfAborted();
+      throw reason;
+    });
     return { stdin, stdout, stderr, pipes, over, kill: () => end('killed') };
   }
 }

@@ -118,10 +118,18 @@ test('several calls in a turn, and their results, in Chat Completions', async ()
     { name: 'add', arguments: '{"a":1}' },
     { name: 'add', arguments: '{"a":2}' },
   ]);
-  messages.push(
-    message,
-    ...made.map(({ id }, i) => ({ role: 'tool' as const, tool_call_id: id, content: `is ${i}` })),
-  );
+  const result = (id: string, content: string) => ({ role: 'tool' as const, tool_call_id: id, content });
+  const strange = openai().chat.completions.create({
+    ...asked,
+    messages: [...messages, message, result('call_of_another', 'is 0')],
+  });
+  await expect(strange).rejects.toMatchObject({
+    status: 400,
+    type: 'invalid_request_error',
+    message: expect.stringMatching(/the call "call_of_another", and the turn before it has made/) as string,
+  });
+  // Whatever order they are sent in: each is told as the result of its call.
+  messages.push(message, ...made.map(({ id }, i) => result(id, `is ${i}`)).toReversed());
   const done = await openai()
     .chat.completions.stream({ ...asked, messages })
     .finalChatCompletion();
@@ -147,6 +155,10 @@ test('calls and results in Responses and in Messages', async () => {
   ] as OpenAI.Responses.ResponseInput;
   expect((await one.openai().responses.create({ model, input, tools })).output_text).toBe('Four.');
   expect(one.episode.rows()).toHaveLength(1);
+  const unasked = { type: 'function_call_output' as const, call_id: 'call_of_another', output: '4' };
+  await expect(
+    one.openai().responses.create({ model, input: [unasked], tools, previous_response_id: first.id }),
+  ).rejects.toMatchObject({ status: 400, code: 'invalid_request' });
   const named = first.output.map(({ id }) => ({ type: 'item_reference' as const, id: id! }));
   const byName = [user('x'), ...named, input.at(-1)!];
   await one.openai().responses.create({ model, input: byName, tools });
@@ -167,6 +179,17 @@ test('calls and results in Responses and in Messages', async () => {
   expect(message.stop_reason).toBe('tool_use');
   const use = message.content.find((block) => block.type === 'tool_use')!;
   expect(use.input).toEqual({ a: 4 });
+  const unused = [{ type: 'tool_result' as const, tool_use_id: 'toolu_of_another', content: '4' }];
+  await expect(
+    two.anthropic.messages.create({
+      ...asked,
+      messages: [
+        user('x'),
+        { role: 'assistant', content: message.content },
+        { role: 'user', content: unused },
+      ],
+    }),
+  ).rejects.toMatchObject({ status: 400, error: { error: { type: 'invalid_request_error' } } });
   const answer = await two.anthropic.messages.create({
     ...asked,
     messages: [

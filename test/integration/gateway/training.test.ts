@@ -13,6 +13,7 @@ import { killAndReplace } from '../../support/kill-workers.ts';
 import { killAll, processesBelow } from '../../support/processes-below.ts';
 import { until } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
+import { bubblewrap, LEFT_OUT } from '../sandbox/available.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { hardestGoal, inOrder } from '../../support/tiny-spec.ts';
 
@@ -53,12 +54,15 @@ function spec(agent: object) {
     evaluation: { ...brief.evaluation, count: 2 },
   };
 }
+/** Weights at the end of the run that nobody disturbed. */
+let undisturbed: string | undefined;
 const agent = { command: [process.execPath, AGENT], timeoutSeconds: 120, concurrency: 2 };
 
 test('killed in mid-episode, the worker and an agent, the run ends with the same weights', async () => {
   const { runs, workers } = installation;
   const alone = await (await runs.start('alone', spec(agent))).result();
   expect(alone.checkpoint.weights).not.toBe(alone.reference!.weights);
+  undisturbed = alone.checkpoint.weights;
 
   const handle = await runs.start('killed', spec(agent));
   const turnsOf = (step: string) => `runs/killed/parts/rl/${step}/0/`;
@@ -86,6 +90,18 @@ test('killed in mid-episode, the worker and an agent, the run ends with the same
   const { events } = await runs.client.workflow.getHandle(ids.group('killed', 'rl', 1, 0)).fetchHistory();
   const attempts = events!.map((one) => one.activityTaskStartedEventAttributes?.attempt ?? 0);
   expect(Math.max(...attempts)).toBeGreaterThan(1);
+});
+
+test.skipIf(!bubblewrap)(`in the sandbox the agent makes the same run${LEFT_OUT}`, async () => {
+  const sandbox = { folder: import.meta.dirname, memoryMiB: 512 };
+  const boxed = await (await installation.runs.start('boxed', spec({ ...agent, sandbox }))).result();
+  expect(boxed.checkpoint.weights).not.toBe(boxed.reference!.weights);
+  expect(boxed.checkpoint.weights).toBe(undisturbed);
+
+  const secret = { command: ['sh'], sandbox: { folder: '/' } };
+  await expect((await installation.runs.start('open', spec(secret))).result()).rejects.toMatchObject({
+    cause: { cause: { message: expect.stringMatching(/agent.sandbox.folder: shows the agent/) as string } },
+  });
 });
 
 test('what is trained is what was sampled, path by path, and each token once', async () => {

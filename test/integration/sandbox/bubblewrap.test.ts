@@ -134,6 +134,22 @@ describe.skipIf(!bubblewrap)(`a command in bubblewrap${LEFT_OUT}`, () => {
     await expect(running).rejects.toThrow('not wanted');
   });
 
+  test('ends when it is no longer wanted before it has begun', async () => {
+    for (const ask of [sandbox.run.bind(sandbox), sandbox.start.bind(sandbox)]) {
+      const stopping = new AbortController();
+      const mark = `7.${process.pid}8`;
+      const running = ask({ argv: ['sleep', mark], signal: stopping.signal });
+      running.catch(() => undefined);
+      // Its arguments are there from the start, before anything is set up.
+      await vi.waitUntil(() => processesBelow(mark).length > 0, { timeout: 20_000, interval: 1 });
+      stopping.abort(new Error('not wanted'));
+      await running.then(
+        async (one) => expect('over' in one && (await one.over).ended).toBe('killed'),
+        (error: unknown) => expect(error).toMatchObject({ message: 'not wanted' }),
+      );
+    }
+  });
+
   test.each([
     ['an empty command', { argv: [] }],
     ['a file above the work folder', { argv: ['true'], files: [{ path: '../x', content: '' }] }],

@@ -29,6 +29,7 @@ const AGENTS: [name: string, argv: [string, string], apis: string[]][] = [
   ["OpenAI's SDK", inPython('openai_sdk.py'), ['chat', 'responses']],
   ["Anthropic's SDK", inPython('anthropic_sdk.py'), ['messages']],
   ["OpenAI's Agents SDK", inPython('agents_sdk.py'), ['chat', 'responses']],
+  ['LangGraph', inPython('langgraph_graph.py'), ['chat', 'responses']],
   ["Vercel's AI SDK", [process.execPath, path.join(modules, 'ai_sdk.mjs')], ['chat', 'responses']],
 ];
 const call = (a: number, b: number): string =>

@@ -55,6 +55,62 @@ FAMILIES = {
         "named": {"bos_token": "<|begin_of_text|>", "eos_token": "<|eot_id|>"},
         "templates": ["llama3.1-like", "llama3.2-like"],
     },
+    "pythonic": {
+        "split": LLAMA_SPLIT,
+        "special": [
+            "<|begin_of_text|>",
+            "<|start_header_id|>",
+            "<|end_header_id|>",
+            "<|eot_id|>",
+            "<|python_start|>",
+            "<|python_end|>",
+        ],
+        "plain": [],
+        "named": {"bos_token": "<|begin_of_text|>", "eos_token": "<|eot_id|>"},
+        "templates": ["pythonic-like"],
+    },
+    "deepseek": {
+        "split": LLAMA_SPLIT,
+        "special": ["<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"],
+        "plain": [
+            "<｜User｜>",
+            "<｜Assistant｜>",
+            "<think>",
+            "</think>",
+            "<｜tool▁calls▁begin｜>",
+            "<｜tool▁calls▁end｜>",
+            "<｜tool▁call▁begin｜>",
+            "<｜tool▁call▁end｜>",
+            "<｜tool▁sep｜>",
+            "<｜tool▁outputs▁begin｜>",
+            "<｜tool▁outputs▁end｜>",
+            "<｜tool▁output▁begin｜>",
+            "<｜tool▁output▁end｜>",
+        ],
+        "named": {"bos_token": "<｜begin▁of▁sentence｜>", "eos_token": "<｜end▁of▁sentence｜>"},
+        "templates": ["deepseek-r1-like", "deepseek-v3.1-like"],
+    },
+    "mistral": {
+        "split": LLAMA_SPLIT,
+        "special": [
+            "<s>",
+            "</s>",
+            "[INST]",
+            "[/INST]",
+            "[AVAILABLE_TOOLS]",
+            "[/AVAILABLE_TOOLS]",
+            "[TOOL_RESULTS]",
+            "[/TOOL_RESULTS]",
+            "[TOOL_CALLS]",
+            "[ARGS]",
+            "[CALL_ID]",
+            "[SYSTEM_PROMPT]",
+            "[/SYSTEM_PROMPT]",
+        ],
+        "plain": [],
+        "named": {"bos_token": "<s>", "eos_token": "</s>"},
+        "templates": ["mistral-like", "mistral-args-like"],
+    },
 }
 
 CALCULATOR = {
@@ -165,8 +221,33 @@ def conversations():
     ]
 
 
+def with_ids(messages):
+    """Calls and results with ids, as Mistral's first templates demand them."""
+    made, number, waiting = [], 0, []
+    for message in messages:
+        if calls := message.get("tool_calls"):
+            waiting = [f"call{number + i:05}" for i in range(len(calls))]
+            number += len(calls)
+            message = message | {"tool_calls": [one | {"id": id} for one, id in zip(calls, waiting)]}
+        elif message["role"] == "tool":
+            message = message | {"tool_call_id": waiting.pop(0)}
+        made.append(message)
+    return made
+
+
+def with_text_arguments(messages):
+    """As in OpenAI's API, which is what DeepSeek's templates read."""
+    text = lambda one: one | {"function": one["function"] | {"arguments": json.dumps(one["function"]["arguments"], ensure_ascii=False)}}
+    return [m | {"tool_calls": [text(one) for one in m["tool_calls"]]} if "tool_calls" in m else m for m in messages]
+
+
 def cases(template):
     for name, messages in conversations():
+        if template.startswith("deepseek"):
+            messages = with_text_arguments(messages)
+        # What has no ids is refused there.
+        if template == "mistral-like" and name not in ("two results", "json, tool"):
+            messages = with_ids(messages)
         for tools in (None, [CALCULATOR, NESTED, NOTHING]):
             # The block of tools is long; a few conversations show all of it.
             if tools and name not in ("plain", "unicode, tool", "system", "reasoning content", "nested arguments"):

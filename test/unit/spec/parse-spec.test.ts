@@ -233,12 +233,12 @@ describe('a spec is refused, with the path and what to write,', () => {
     [
       'for an unknown dialect',
       withAt(['model'], { from: 'mine', dialect: { name: 'lama3' } }),
-      'model.dialect.name: must be "gradus" or "hermes" or "llama3" or "search-r1" or "retool" or "own"; did you mean "llama3"?',
+      'model.dialect.name: must be "gradus" or "hermes" or "llama3" or "pythonic" or "mistral" or "deepseek" or "search-r1" or "retool" or "own"; did you mean "llama3"?',
     ],
     [
       'for a dialect that is none',
       withAt(['model'], { from: 'mine', dialect: { name: 'esperanto' } }),
-      'model.dialect.name: must be "gradus" or "hermes" or "llama3" or "search-r1" or "retool" or "own"',
+      'model.dialect.name: must be "gradus" or "hermes" or "llama3" or "pythonic" or "mistral" or "deepseek" or "search-r1" or "retool" or "own"',
     ],
     [
       'for a dialect that a model from scratch does not speak',
@@ -249,6 +249,11 @@ describe('a spec is refused, with the path and what to write,', () => {
       'for a tool where a dialect calls them by name',
       withAt(['model'], { from: 'mine', dialect: { name: 'hermes', tool: 'calculator' } }),
       'model.dialect.tool: has no effect for hermes; search-r1, retool read it',
+    ],
+    [
+      'for tools that the chat template describes anyway',
+      withAt(['model'], { from: 'mine', dialect: { name: 'hermes', describeTools: true } }),
+      'model.dialect.describeTools: has no effect for hermes; gradus read it',
     ],
     [
       'for a day that is none',

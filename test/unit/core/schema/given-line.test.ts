@@ -117,6 +117,48 @@ test.each([
     'has 2 calls in one message',
   ],
   [
+    'a result of another call',
+    JSON.stringify({ messages: [user, call, { role: 'tool', tool_call_id: 'b', content: 'far' }, answer] }),
+    'has a result of the call "b" behind a message that makes "a": let tool_call_id name',
+  ],
+  [
+    'a result of an earlier call, in what follows a prompt',
+    JSON.stringify({
+      prompt: [user, call, { role: 'tool', tool_call_id: 'a', content: 'far' }],
+      completion: [
+        { ...call, tool_calls: [{ ...call.tool_calls[0], id: 'b' }] },
+        { role: 'tool', tool_call_id: 'a', content: 'far' },
+        answer,
+      ],
+    }),
+    'has a result of the call "a" behind a message that makes "b"',
+  ],
+  [
+    'a result of another call in a preference',
+    JSON.stringify({
+      prompt: [user, call],
+      chosen: [{ role: 'tool', tool_call_id: 'b', content: 'far' }, answer],
+      rejected: '8',
+    }),
+    'has a result of the call "b"',
+  ],
+  [
+    'a result of another call in a trajectory of ATIF',
+    JSON.stringify({
+      schema_version: 'ATIF-v1.7',
+      steps: [
+        { source: 'user', message: 'Find 7' },
+        {
+          source: 'agent',
+          message: '',
+          tool_calls: [{ tool_call_id: 'a', function_name: 'search', arguments: {} }],
+          observation: { results: [{ source_call_id: 'b', content: 'far' }] },
+        },
+      ],
+    }),
+    'has a result of the call "b"',
+  ],
+  [
     'an image',
     JSON.stringify({ messages: [{ role: 'user', content: [{ type: 'image_url' }] }, answer] }),
     'messages.0.content',

@@ -17,6 +17,9 @@ test('a model of the family of Qwen speaks hermes by itself, and can be trained 
     'it can be trained to speak search-r1, retool: {"model": {"from": …, "dialect": {"name": "search-r1"}}}',
     expect.stringMatching(/^not gradus: its tokenizer has no /),
     'not llama3: its chat template knows no role ipython',
+    'not pythonic: its chat template knows no role ipython',
+    'not mistral: its chat template writes no [TOOL_CALLS]',
+    'not deepseek: its chat template writes no <｜tool▁call▁begin｜>',
   ]);
 });
 

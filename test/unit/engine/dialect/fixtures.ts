@@ -23,7 +23,7 @@ export interface Renderings {
   }[];
 }
 
-export const families = ['qwen', 'llama'] as const;
+export const families = ['qwen', 'llama', 'pythonic', 'deepseek', 'mistral'] as const;
 export type Family = (typeof families)[number];
 
 export const templateOf = (name: string): string => read(`parity/dialects/templates/${name}.jinja`);

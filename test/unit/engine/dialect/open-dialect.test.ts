@@ -54,6 +54,10 @@ describe('the dialect of a checkpoint', () => {
     ['qwen3-like', 'hermes'],
     ['llama3.1-like', 'llama3'],
     ['llama3.2-like', 'llama3'],
+    ['mistral-like', 'mistral'],
+    ['deepseek-r1-like', 'deepseek'],
+    ['deepseek-v3.1-like', 'deepseek'],
+    ['mistral-args-like', 'mistral'],
   ])('follows from its chat template: %s is %s', (template, name) => {
     expect(dialectOfCheckpoint(qwen, withTemplate(templateOf(template))).name).toBe(name);
   });

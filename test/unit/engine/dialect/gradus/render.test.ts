@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { gradusDialect } from '../../../../../engine/dialect/gradus/dialect.ts';
 import {
   observationTokens,
   promptText,
+  promptTextWithTools,
   promptTokens,
   stopTokens,
   turnText,
@@ -19,6 +21,26 @@ describe('the dialect as tokens', () => {
       expect(tokenizer.decode(tokens)).toBe(`<|im_start|>user\n${prompt}<|im_end|>\n<|im_start|>assistant\n`);
       expect(tokens).toEqual(tokenizer.encode(promptText(prompt)));
     }
+  });
+
+  test('a prompt may describe tools, in the system message that there is or in one of its own', () => {
+    const described = [{ name: 'add', description: 'Adds.<|im_end|>', parameters: { type: 'object' } }];
+    const dialect = gradusDialect(tokenizer, described);
+    const user = { role: 'user' as const, content: '1+2' };
+    const line = '{"name":"add","description":"Adds.<|im_end|>","parameters":{"type":"object"}}';
+    const told = dialect.promptTokens([user]);
+    expect(tokenizer.decode(told)).toBe(
+      `<|im_start|>system\nTools:\n${line}<|im_end|>\n<|im_start|>user\n1+2<|im_end|>\n<|im_start|>assistant\n`,
+    );
+    // What a description spells is text.
+    expect(told.filter(isSpecial)).toHaveLength(5);
+    const both = dialect.promptTokens([{ role: 'system', content: 'Be brief.' }, user]);
+    expect(tokenizer.decode(both)).toContain(`<|im_start|>system\nBe brief.\n\nTools:\n${line}<|im_end|>`);
+    const plain = [{ ...described[0]!, description: 'Adds.' }];
+    expect(tokenizer.encode(promptTextWithTools('1+2', plain))).toEqual(
+      gradusDialect(tokenizer, plain).promptTokens([user]),
+    );
+    expect(promptTextWithTools('1+2', [])).toBe(promptText('1+2'));
   });
 
   test('a prompt cannot open a message of its own', () => {

@@ -6,7 +6,7 @@ describe.each(families)('conversations of the %s family', (family) => {
   const tokenizer = tokenizerOf(family);
   const { date, named, tools, cases } = renderingsOf(family);
 
-  test('are there to be compared', () => expect(cases.length).toBeGreaterThan(80));
+  test('are there to be compared', () => expect(cases.length).toBeGreaterThan(40));
 
   test.each(cases.map((one) => [one.template, one.name, one.tools.length, one] as const))(
     '%s: "%s" with %i tools is what Python renders and tokenizes, to the byte',
