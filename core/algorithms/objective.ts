@@ -29,10 +29,22 @@ export interface ImportanceCorrection {
   importanceCap: number;
   /**
    * `truncate`, the default: min(weight, cap) (TIS, Yao et al. 2025; Ionides 2008). `mask`: the weight within
-   * [1 / cap, cap], and 0 outside (IcePop, Ling team 2025); the token still counts in the mean.
+   * [floor, cap], and 0 outside (IcePop, Ling team 2025); the token still counts in the mean. `difference`: truncated, and
+   * 0 where the probability of the token has moved too far (DPPO, Qi et al. 2026, Binary-TV), in the place of the clip of
+   * the ratio.
    */
-  importanceRule?: 'truncate' | 'mask' | undefined;
+  importanceRule?: ImportanceRule | undefined;
+  /** Bounds the weight from below; absent: 1 / cap for `mask`, and not at all for the others. */
+  importanceFloor?: number | undefined;
+  /**
+   * Of `difference`: how far the probability of a token may be below that which it was sampled with, where its advantage is
+   * negative, and above, where it is positive.
+   */
+  differenceLow?: number | undefined;
+  differenceHigh?: number | undefined;
 }
+
+export type ImportanceRule = 'truncate' | 'mask' | 'difference';
 
 /** `entropyBonus` · the mean entropy of the distributions (nats) is taken off the loss (Mnih et al. 2016); 0 or absent: not. */
 interface EntropyBonus {

@@ -4,6 +4,7 @@ import type { Method } from './method.ts';
 import {
   entropyBonus,
   importance,
+  importanceCorrection,
   MOST_EPISODES,
   ofSamples,
   passes,
@@ -38,15 +39,14 @@ export const remax: Method<typeof schema> = {
   branches: true,
   offPolicy: false,
   plan: (spec, sampling) => {
-    const { entropyBonus: bonus, aggregation, importanceCap, importanceRule, minibatch } = spec;
+    const { entropyBonus: bonus, aggregation, minibatch } = spec;
     return planOf(
       { minibatch, numIterations: 1 },
       {
         kind: 'reinforce',
         ...ofSamples(sampling),
         aggregation,
-        importanceCap,
-        importanceRule,
+        ...importanceCorrection(spec),
         entropyBonus: bonus,
       },
       { greedy: true },

@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import { amount, count, positive } from '../fields.ts';
 import type { SamplingSpec } from '../schema/sampling.ts';
-import type { Aggregation, ClippedObjective, Objective } from './objective.ts';
+import type {
+  Aggregation,
+  ClippedObjective,
+  ImportanceCorrection,
+  ImportanceRule,
+  Objective,
+} from './objective.ts';
 import type { MethodContext, Plan } from './method.ts';
 
 // What methods have in common that reinforce sampled tokens by a clipped ratio. Each takes the fields that it reads.
@@ -47,10 +53,51 @@ export const importance = {
     .default(0)
     .describe('Cap of the importance weight between learner and rollout; 0 leaves it out.'),
   importanceRule: z
-    .enum(['truncate', 'mask'])
+    .enum(['truncate', 'mask', 'difference'])
     .default('truncate')
-    .describe('Beyond the cap: the cap (TIS), or nothing, as below 1 / cap (masked importance sampling).'),
+    .describe(
+      'Beyond the bounds of the weight. truncate: the bound (TIS). mask: nothing (IcePop). difference: the bound, but nothing where the probability of the token has moved too far; the ratio is not clipped then (DPPO).',
+    ),
+  importanceFloor: positive(1, 'tokens of the policy itself would be weighed up')
+    .optional()
+    .describe('Lower bound of the importance weight. Default: 1 / importanceCap for mask, else none.'),
+  differenceLow: positive(1, 'no two probabilities are further apart')
+    .optional()
+    .describe(
+      'Of importanceRule difference: how far the probability of a token may fall where its advantage is negative. Default: 0.2.',
+    ),
+  differenceHigh: positive(1, 'no two probabilities are further apart')
+    .optional()
+    .describe(
+      'Of importanceRule difference: how far the probability of a token may rise where its advantage is positive. Default: 0.2.',
+    ),
 };
+
+/** What a section of the spec that has the fields of `importance` says of them. */
+export interface ImportanceSpec {
+  importanceCap: number;
+  importanceRule: ImportanceRule;
+  importanceFloor?: number | undefined;
+  differenceLow?: number | undefined;
+  differenceHigh?: number | undefined;
+}
+
+/** Of DPPO's authors (Qi et al. 2026). */
+const DIFFERENCE = 0.2;
+
+/** As the loss takes it; what a spec leaves out is in no stored plan. */
+export const importanceCorrection = ({
+  importanceCap,
+  importanceRule,
+  importanceFloor,
+  differenceLow = DIFFERENCE,
+  differenceHigh = DIFFERENCE,
+}: ImportanceSpec): ImportanceCorrection => ({
+  importanceCap,
+  importanceRule,
+  ...(importanceFloor !== undefined && { importanceFloor }),
+  ...(importanceRule === 'difference' && { differenceLow, differenceHigh }),
+});
 
 export const entropyBonus = {
   entropyBonus: amount(10, 'lower it: the policy would become random')
@@ -75,9 +122,7 @@ export const clippedObjective = (
     klEstimator?: 'k2' | 'k3';
     entropyBonus: number;
     aggregation: Aggregation;
-    importanceCap: number;
-    importanceRule: 'truncate' | 'mask';
-  },
+  } & ImportanceSpec,
   sampling: SamplingSpec,
 ): ClippedObjective => ({
   kind: 'clipped',
@@ -87,20 +132,19 @@ export const clippedObjective = (
   beta: spec.beta ?? 0,
   ...(spec.klEstimator === 'k2' && { klEstimator: 'k2' }),
   aggregation: spec.aggregation,
-  importanceCap: spec.importanceCap,
-  importanceRule: spec.importanceRule,
+  ...importanceCorrection(spec),
   entropyBonus: spec.entropyBonus,
 });
 
 /**
  * Late verdicts and stored episodes need the weight, and a cap between 0 and 1 would weigh down tokens that need no
- * correction.
+ * correction. Bounds that nothing reads are refused, too.
  */
 export function refuseImportance(
-  { importanceCap, importanceRule }: { importanceCap: number; importanceRule: 'truncate' | 'mask' },
+  { importanceCap, importanceRule, importanceFloor, differenceLow, differenceHigh }: ImportanceSpec,
   { late, stored, lags }: MethodContext,
-) {
-  const refused = (message: string) => [{ field: 'importanceCap', message }];
+): { field: string; message: string }[] {
+  const refused = (message: string, field = 'importanceCap') => [{ field, message }];
   if (stored && importanceCap === 0)
     return refused(
       'stored episodes were sampled by another policy than the one that is trained: set a cap above 0 (2, say), or leave out collect',
@@ -121,6 +165,23 @@ export function refuseImportance(
     return refused(
       'of 1 would mask every token whose weight is not 1 to the last bit: give more (2, say), or importanceRule truncate',
     );
+  if (importanceCap === 0 && importanceRule === 'difference')
+    return refused('of 0 leaves the rule difference out: give more (2, say), or another importanceRule');
+  if (importanceCap === 0 && importanceFloor !== undefined)
+    return refused(
+      'bounds a weight that importanceCap 0 leaves out: give a cap, or leave it out',
+      'importanceFloor',
+    );
+  if (importanceFloor === 1 && importanceRule === 'mask')
+    return refused(
+      'of 1 would mask every token that has become less likely by one bit: give less (0.5, say)',
+      'importanceFloor',
+    );
+  if (importanceRule !== 'difference') {
+    for (const [field, value] of Object.entries({ differenceLow, differenceHigh }))
+      if (value !== undefined)
+        return refused(`is read by importanceRule difference only: choose it, or leave ${field} out`, field);
+  }
   return [];
 }
 

@@ -34,7 +34,8 @@ export class TrlRun {
     if (algorithm.kind !== 'grpo') throw new Error(`${algorithm.kind} is not what TRL is told`);
     const { temperature, maxTurns, maxCompletionTokens } = spec.sampling;
     const sizes = { maxTurns, maxCompletionTokens, groupsPerStep, numGenerations };
-    const settings = { seed: spec.seed, temperature, ...sizes, ...algorithm, optimizer: { ...optimizer } };
+    const { importanceFloor: _, differenceLow: __, differenceHigh: ___, ...told } = algorithm;
+    const settings = { seed: spec.seed, temperature, ...sizes, ...told, optimizer: { ...optimizer } };
     const process = await anchor('trl_grpo', say, { avx512: true });
     try {
       await process.call('load', { folder: warm, tasks, threads: THREADS, settings });

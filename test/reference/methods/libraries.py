@@ -238,15 +238,24 @@ def verl_config(settings):
 def verl_importance(inputs, log_ratio, settings):
     """Weights by verl's rollout correction."""
     cap = settings["importanceCap"]
+    floor = settings.get("importanceFloor", 1 / cap)
     weights, _ = rollout_corr_helper.compute_rollout_correction_weights(
         log_ratio,
         stream(inputs, "mask"),
-        rollout_is_threshold=cap if settings["importance"] == "truncated" else f"{1 / cap}_{cap}",
+        rollout_is_threshold=cap if settings["importance"] == "truncated" else f"{floor}_{cap}",
     )
     return weights
 
 
+def verl_has(settings):
+    """It truncates from above alone, and its masks are of the weight."""
+    importance = settings["importance"]
+    return importance != "difference" and not (importance == "truncated" and "importanceFloor" in settings)
+
+
 def verl_surrogate(inputs, settings):
+    if not verl_has(settings):
+        return
     logprobs, _ = token_logprobs(inputs, settings)
     logprobs, mask = rows(inputs, logprobs), stream(inputs, "mask")
     old = stream(inputs, "old") if "old" in inputs else logprobs.detach()
@@ -294,6 +303,8 @@ def verl_cispo(inputs, settings):
 
 
 def verl_reinforce(inputs, settings):
+    if not verl_has(settings):
+        return
     logprobs, _ = token_logprobs(inputs, settings)
     logprobs = rows(inputs, logprobs)
     rollout = stream(inputs, "rollout") if "rollout" in inputs else logprobs.detach()
@@ -391,15 +402,17 @@ def trl_grpo(inputs, settings, *, loss_type, level="token", **members):
         old = given.get("old_per_token_logps", logprobs.detach())
         weight = torch.exp(old - stream(inputs, "rollout"))
         cap = settings["importanceCap"]
-        outside = (weight < 1 / cap) | (weight > cap)
+        floor = settings.get("importanceFloor", 1 / cap)
+        outside = (weight < floor) | (weight > cap)
         truncated = settings["importance"] == "truncated"
-        given["importance_sampling_ratio"] = weight.clamp(max=cap) if truncated else weight.masked_fill(outside, 0.0)
+        bounded = weight.clamp(min=settings.get("importanceFloor"), max=cap)
+        given["importance_sampling_ratio"] = bounded if truncated else weight.masked_fill(outside, 0.0)
     return GRPOTrainer._compute_loss(of_trainer, None, given), of_trainer._metrics["train"]
 
 
 def trl_surrogate(inputs, settings):
-    if settings.get("klEstimator") == "k2":
-        return  # TRL has k3 alone.
+    if settings.get("klEstimator") == "k2" or settings["importance"] == "difference":
+        return  # TRL has k3 alone, and DPPO in another trainer.
     loss_type = {"token": "dapo", "sequence": "grpo", "dr-grpo": "dr_grpo"}[settings["aggregation"]]
     loss, metrics = trl_grpo(
         inputs,

@@ -60,6 +60,9 @@ PLAIN = {
 }
 
 
+DPPO = {"differenceLow": 0.1, "differenceHigh": 0.1}
+
+
 def surrogate(seed, name, changes, *, first=False, per_token=False, far=0.35, empty=None):
     settings = {**PLAIN, **changes}
     batch = Batch(seed)
@@ -89,6 +92,12 @@ def surrogates():
     yield surrogate(511, "a sequence of which nothing counts, Dr. GRPO", {"aggregation": "dr-grpo"}, empty=2)
     yield surrogate(512, "REINFORCE++-baseline, k2", {"beta": 0.1, "klEstimator": "k2"}, per_token=True)
     yield surrogate(514, "the first update, k2", {"beta": 0.2, "klEstimator": "k2"}, first=True)
+    yield surrogate(515, "IcePop, 0.5 to 5", {"importance": "masked", "importanceCap": 5.0, "importanceFloor": 0.5}, per_token=True)
+    yield surrogate(516, "truncated importance, 0.7 to 1.5", {"importance": "truncated", "importanceCap": 1.5, "importanceFloor": 0.7})
+    yield surrogate(517, "decoupled, cap 100", {"importance": "truncated", "importanceCap": 100.0}, far=0.5)
+    yield surrogate(518, "DPPO", {"importance": "difference", "importanceCap": 100.0, **DPPO}, per_token=True, far=0.6)
+    yield surrogate(519, "DPPO, truncated, k3", {"importance": "difference", **DPPO, "differenceHigh": 0.05, "beta": 0.1}, far=0.6)
+    yield surrogate(520, "DPPO, the first update", {"importance": "difference", **DPPO}, first=True, per_token=True)
     yield surrogate(666, "ratios above 3", {}, per_token=True, far=1.5)
 
 
@@ -109,10 +118,16 @@ def other_policy_losses():
         batch = Batch(540 + seed)
         inputs = batch.with_streams(batch.tokens(4), settings, {"old": 0.5})
         yield case("cispo", name, settings, batch.advantages(inputs, per_token=seed == 1))
-    for seed, (name, aggregation, importance) in enumerate(
-        [("token mean", "token", "none"), ("sequence mean", "sequence", "none"), ("truncated importance", "token", "truncated")]
+    for seed, (name, aggregation, importance, changes) in enumerate(
+        [
+            ("token mean", "token", "none", {}),
+            ("sequence mean", "sequence", "none", {}),
+            ("truncated importance", "token", "truncated", {}),
+            ("IcePop, 0.5 to 5", "token", "masked", {"importanceCap": 5.0, "importanceFloor": 0.5}),
+            ("DPPO", "token", "difference", DPPO),
+        ]
     ):
-        settings = {"aggregation": aggregation, "importance": importance, "importanceCap": 1.5}
+        settings = {"aggregation": aggregation, "importance": importance, "importanceCap": 1.5, **changes}
         batch = Batch(550 + seed)
         inputs = batch.tokens(4)
         if importance != "none":

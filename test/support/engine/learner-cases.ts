@@ -73,6 +73,8 @@ const critic = (clip: number) => ({
     },
   },
 });
+/** Narrow, for the probabilities of the cases are all small. */
+const difference = { importanceRule: 'difference', differenceLow: 0.005, differenceHigh: 0.005 } as const;
 const several = { minibatch: 3, epochs: 2 };
 const lora = { rank: 4, alpha: 8, rsLora: false, targetModules: ['q_proj', 'v_proj', 'down_proj'] };
 
@@ -107,6 +109,20 @@ export const LEARNER_CASES: readonly LearnerCase[] = [
     name: 'clipped, masked importance',
     objective: { ...clipped, importanceCap: 2, importanceRule: 'mask' },
   },
+  {
+    name: 'clipped, IcePop',
+    objective: { ...clipped, importanceCap: 5, importanceFloor: 0.5, importanceRule: 'mask' },
+    updates: several,
+  },
+  {
+    name: 'clipped, importance truncated from both sides',
+    objective: { ...clipped, importanceCap: 2, importanceFloor: 0.8 },
+  },
+  {
+    name: 'clipped, DPPO',
+    objective: { ...clipped, importanceCap: 2, ...difference },
+    updates: several,
+  },
   { name: 'clipped, entropy bonus', objective: { ...clipped, entropyBonus: 0.01 } },
   { name: 'clipped among kept ids', objective: { ...clipped, topK: 8 }, kept: 8, updates: several },
   {
@@ -127,6 +143,11 @@ export const LEARNER_CASES: readonly LearnerCase[] = [
   {
     name: 'reinforce, masked importance',
     objective: { ...reinforce, importanceCap: 2, importanceRule: 'mask', entropyBonus: 0.01 },
+  },
+  {
+    name: 'reinforce, DPPO',
+    objective: { ...reinforce, importanceCap: 2, ...difference },
+    updates: several,
   },
   { name: 'gspo', objective: gspo },
   { name: 'gspo, several updates', objective: gspo, updates: several },

@@ -26,7 +26,7 @@ const GROUPS: Record<string, string[]> = {
   entropy: ['entropyBonus'],
   mean: ['aggregation'],
   passes: ['numIterations', 'minibatch'],
-  importance: ['importanceCap', 'importanceRule'],
+  importance: ['importanceCap', 'importanceRule', 'importanceFloor', 'differenceLow', 'differenceHigh'],
   refills: ['maxRefills'],
 };
 

@@ -11,17 +11,24 @@ def clipped_surrogate(inputs, settings):
     clip-higher (Yu et al. 2025, arXiv 2503.14476, eq. 10). `old` absent: the first update, r is 1 with the slope of log p.
     ρ corrects for an engine that sampled with other probabilities (Yao et al. 2025, "Your efficient RL framework secretly
     brings you off-policy RL training"): truncated, min(exp(old − rollout), cap); masked, exp(old − rollout) within
-    [1/cap, cap] and 0 outside (IcePop, Ling team 2025, arXiv 2510.18855); the token still counts in the mean.
+    [1/cap, cap] and 0 outside (IcePop, Ling team 2025, arXiv 2510.18855); the token still counts in the mean. `floor` is
+    another lower bound. With several updates it is the decoupled objective of AReaL (Fu et al. 2025, arXiv 2505.24298, eq. 5):
+    π_prox/π_behav · min(u A, clip(u) A), u = π/π_prox. By "difference" it is DPPO (Qi et al. 2026, arXiv 2602.04879,
+    Binary-TV): M r A without a clip, M = 0 where A > 0 and π − μ > δ, or A < 0 and μ − π > δ, for the sampled token.
     KL is k3, or k2 = ½ (log p − reference)² (Schulman 2020; REINFORCE++-baseline, Hu 2025); what is reported is k3."""
     logprobs, distribution = token_logprobs(inputs, settings)
     mask, weights, advantages = tensor(inputs, "mask"), token_weights(inputs, settings), tensor(inputs, "advantages")
     old = tensor(inputs, "old") if "old" in inputs else logprobs.detach() * mask
     ratio = torch.exp((logprobs - old) * mask)
     bounded = ratio.clamp(1 - settings["clipRatioLow"], 1 + settings["clipRatioHigh"])
-    terms = -torch.minimum(ratio * advantages, bounded * advantages)
+    if settings["importance"] == "difference":
+        kept = binary_tv(logprobs.detach(), tensor(inputs, "rollout"), advantages, settings)
+        terms, result = -kept * ratio * advantages, {"clipped": (1 - kept) * mask}
+    else:
+        terms = -torch.minimum(ratio * advantages, bounded * advantages)
+        result = {"clipped": (bounded * advantages < ratio * advantages).to(DTYPE) * mask}
     if settings["importance"] != "none":
         terms = terms * importance(old - tensor(inputs, "rollout"), settings)
-    result = {"clipped": (bounded * advantages < ratio * advantages).to(DTYPE) * mask}
     if settings["beta"] > 0:
         difference = (tensor(inputs, "reference") - logprobs) * mask
         k3 = torch.exp(difference) - difference - 1
@@ -39,9 +46,16 @@ def clipped_surrogate(inputs, settings):
 
 def importance(log_weight, settings):
     weight, cap = torch.exp(log_weight).detach(), settings["importanceCap"]
-    if settings["importance"] == "truncated":
-        return weight.clamp(max=cap)
-    return torch.where((weight >= 1 / cap) & (weight <= cap), weight, torch.zeros_like(weight))
+    if settings["importance"] != "masked":
+        return weight.clamp(min=settings.get("importanceFloor", 0.0), max=cap)
+    floor = settings.get("importanceFloor", 1 / cap)
+    return torch.where((weight >= floor) & (weight <= cap), weight, torch.zeros_like(weight))
+
+
+def binary_tv(logprobs, rollout, advantages, settings):
+    difference = torch.exp(logprobs) - torch.exp(rollout)
+    out = torch.where(advantages > 0, difference > settings["differenceHigh"], -difference > settings["differenceLow"])
+    return torch.where(out & (advantages != 0), 0.0, 1.0).to(DTYPE)
 
 
 def gspo(inputs, settings):
@@ -88,10 +102,14 @@ def cispo(inputs, settings):
 def reinforce(inputs, settings):
     """Williams 1992: −A log p; with importance "truncated", times min(exp(log p − rollout), cap), a constant."""
     logprobs, _ = token_logprobs(inputs, settings)
-    terms = -tensor(inputs, "advantages") * logprobs
+    mask, advantages = tensor(inputs, "mask"), tensor(inputs, "advantages")
+    terms, result = -advantages * logprobs, {}
     if settings["importance"] != "none":
-        terms = terms * importance((logprobs - tensor(inputs, "rollout")) * tensor(inputs, "mask"), settings)
-    return {"loss": (token_weights(inputs, settings) * terms).sum()}
+        terms = terms * importance((logprobs - tensor(inputs, "rollout")) * mask, settings)
+    if settings["importance"] == "difference":
+        kept = binary_tv(logprobs.detach() * mask, tensor(inputs, "rollout"), advantages, settings)
+        terms, result = terms * kept, {"clipped": (1 - kept) * mask}
+    return {"loss": (token_weights(inputs, settings) * terms).sum(), **result}
 
 
 def value(inputs, settings):

@@ -27,6 +27,8 @@ const OBJECTIVES: Objective[] = [
   { kind: 'supervised' },
   { ...GRPO, importanceCap: 2, beta: 0.1, entropyBonus: 0.05, aggregation: 'sequence' },
   { ...GRPO, importanceCap: 1.5, importanceRule: 'mask' },
+  { ...GRPO, importanceCap: 5, importanceFloor: 0.5, importanceRule: 'mask' },
+  { ...GRPO, importanceCap: 2, importanceRule: 'difference', differenceLow: 0.01, differenceHigh: 0.01 },
   { kind: 'gspo', ...from, clipRatioLow: 0.05, clipRatioHigh: 0.08 },
   { kind: 'cispo', ...from, ...mean, clipRatioHigh: 0.2 },
   { kind: 'reinforce', ...from, ...mean, importanceCap: 2, entropyBonus: 0.01 },

@@ -65,7 +65,8 @@ function objectiveOf({ method, settings }: Case): Objective {
       ? { importanceCap: 0 }
       : {
           importanceCap: settings['importanceCap'],
-          importanceRule: (settings['importance'] as string) === 'masked' ? 'mask' : 'truncate',
+          importanceRule:
+            { masked: 'mask', difference: 'difference' }[settings['importance'] as string] ?? 'truncate',
         };
   const objective = {
     'clipped-surrogate': {
