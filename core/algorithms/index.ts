@@ -14,6 +14,7 @@ import type { TaskGroup } from './task-group.ts';
 import type { SampleAdvantages } from './advantage.ts';
 import { USUAL_LEARNING_RATE } from './method.ts';
 import type { Method, MethodContext, Plan } from './method.ts';
+import type { Objective } from './objective.ts';
 import { opd } from './opd.ts';
 import { ownAlgorithmSchema, ownMethod } from './own.ts';
 import type { OwnAlgorithm } from './own.ts';
@@ -24,6 +25,7 @@ import { remax } from './remax.ts';
 import { rft } from './rft.ts';
 import { rloo } from './rloo.ts';
 import { starpo } from './starpo.ts';
+import { refuseUnclipped } from './unclipped.ts';
 import { vapo } from './vapo.ts';
 import { vtrace } from './vtrace.ts';
 
@@ -65,6 +67,9 @@ const WITH_BRANCHES = METHOD_KINDS.filter(
 /** Those of them that weigh samples only where the spec says so. */
 const OFF_POLICY_WEIGHTED = OFF_POLICY.filter((kind) => 'importanceCap' in METHODS[kind].schema.shape);
 
+/** Those that take samples of weights that are behind, and no stored ones. */
+const LAGGING = METHOD_KINDS.filter((kind) => (METHODS[kind] as { lags?: boolean }).lags === true);
+
 /** `stages[].algorithm`: GRPO where no `kind` is given. */
 export const algorithmSchema = z.discriminatedUnion('kind', [
   ...Object.values(METHODS).map(({ schema }) => schema),
@@ -102,10 +107,11 @@ export const planAlgorithm = (spec: AlgorithmSpec, sampling: SamplingSpec): Plan
 export const computeAdvantages = (spec: AlgorithmSpec, groups: readonly TaskGroup[]): SampleAdvantages[] =>
   methodOf(spec).advantages(groups, spec);
 
-/** What a method cannot go with, by the field of its section. */
+/** What a method cannot go with, by the field of its section; `objective` is the loss of its plan. */
 export function refuseAlgorithm(
   spec: AlgorithmSpec,
   context: MethodContext,
+  objective?: Objective,
 ): { field: string; message: string }[] {
   const method = methodOf(spec);
   if (context.late && !method.perGroup) {
@@ -116,11 +122,16 @@ export function refuseAlgorithm(
     const message = `${spec.kind} does not train episodes with branches, which an agent may make: choose ${WITH_BRANCHES.join(', ')}, or set agent.branches to fail`;
     return [{ field: 'kind', message }];
   }
-  if ((context.stored || context.lags) && !method.offPolicy) {
+  const takesLag = method.offPolicy || method.lags === true;
+  if ((context.stored && !method.offPolicy) || (context.lags && !takesLag)) {
     const others = OFF_POLICY.filter((kind) => !OFF_POLICY_WEIGHTED.includes(kind));
-    const message = `${spec.kind} is on-policy and needs fresh samples: choose ${others.join(', ')}, or with an importanceCap (2, say) ${OFF_POLICY_WEIGHTED.join(', ')}, or ${context.lags ? 'set collect.lag to 0' : 'leave out collect'}`;
+    const weighted = [...OFF_POLICY_WEIGHTED, ...(context.lags ? LAGGING : [])];
+    const message = `${spec.kind} is on-policy and needs fresh samples: choose ${others.join(', ')}, or with an importanceCap (2, say) ${weighted.join(', ')}, or ${context.lags ? 'set collect.lag to 0' : 'leave out collect'}`;
     return [{ field: 'kind', message }];
   }
+  const { maxStaleness = 0, allowUnclipped = false } = context;
+  const unclipped = objective && refuseUnclipped(spec.kind, objective, { maxStaleness, allowUnclipped });
+  if (unclipped) return [{ field: 'kind', message: unclipped }];
   if (context.stored && 'maxRefills' in spec && spec.maxRefills > 0)
     return [{ field: 'maxRefills', message: 'does nothing where no task is sampled: set it to 0' }];
   return method.refuse?.(spec, context) ?? [];

@@ -18,6 +18,8 @@ export interface Method<Schema extends z.ZodObject, Spec = z.output<Schema>> {
   readonly perGroup: boolean;
   /** Learns as well from what another policy has sampled, at least as some of its fields are set: from stored episodes. */
   readonly offPolicy: boolean;
+  /** Learns from what weights have sampled that are some steps behind, though not from stored episodes. */
+  readonly lags?: boolean;
   /**
    * Advantages are of whole episodes: one that branched off another is learnt from its beginning on, which several then
    * have in common. Otherwise a token is learnt from once, in the sample that drew it.
@@ -57,6 +59,10 @@ export interface MethodContext {
   stored: boolean;
   /** The policy that samples is some steps behind the one that is trained. */
   lags: boolean;
+  /** How many learner steps old a sample may be that is not stored. Absent: 0. */
+  maxStaleness?: number | undefined;
+  /** The spec insists on a loss without a clip, however old samples are. */
+  allowUnclipped?: boolean | undefined;
   /** Episodes may have branches, for an agent makes them. */
   branches?: boolean | undefined;
   /** Samples of a task branch off others. */

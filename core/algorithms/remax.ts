@@ -38,6 +38,8 @@ export const remax: Method<typeof schema> = {
   readsTurns: false,
   branches: true,
   offPolicy: false,
+  // The greedy sample is of the weights that have sampled the others.
+  lags: true,
   plan: (spec, sampling) => {
     const { entropyBonus: bonus, aggregation, minibatch } = spec;
     return planOf(

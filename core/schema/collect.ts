@@ -22,6 +22,14 @@ const MOST_BEGUN = 128;
 /** Tasks that are rolled out at once. */
 const MOST_IN_FLIGHT = 4096;
 
+/** Of each kind whose samples may be older than a step. */
+export const allowUnclipped = z
+  .literal(true)
+  .optional()
+  .describe(
+    'Train a loss without a clip (remax) on samples that may be 2 or more steps old. Default: refuse it.',
+  );
+
 /** Where a stage's episodes come from. */
 export const collectSchema = z
   .discriminatedUnion('kind', [
@@ -38,6 +46,7 @@ export const collectSchema = z
           .describe(
             'Steps by which the policy that samples is behind the one that is trained; 0 is on-policy.',
           ),
+        allowUnclipped,
       })
       .describe(
         'The policy that was trained until `lag` steps before samples them, so rollouts do not wait for the learner. Losses weigh them by importance.',
@@ -60,6 +69,7 @@ export const collectSchema = z
           .describe(
             'A run of the same spec: each step takes the groups that the step of this run took, sampled by the same weights, so it ends with the same weights. What `gradus recompute` sets.',
           ),
+        allowUnclipped,
       })
       .describe(
         'The newest policy samples, and nobody waits for a step: each takes the groups that are there. Losses weigh them by importance.',
@@ -274,3 +284,7 @@ export function checkCollect(
       `"${stage}" rolls out none of the tasks of this stage, but ${[...there].join(', ')}: name tasks that it has`,
     );
 }
+
+/** Whether the spec insists on a loss without a clip, however old samples are. */
+export const insistsOnUnclipped = (collect: CollectSpec): boolean =>
+  'allowUnclipped' in collect && collect.allowUnclipped === true;

@@ -8,7 +8,7 @@ import type { Refuse, Resume, SpecEnvironments } from '../check.ts';
 import { amount, budget, count, fraction, givenName, name, positive } from '../../fields.ts';
 import { didYouMean } from '../../did-you-mean.ts';
 import type { Path } from '../strict.ts';
-import { checkCollect, collectSchema, mostStaleness, roundsOf } from '../collect.ts';
+import { checkCollect, collectSchema, insistsOnUnclipped, mostStaleness, roundsOf } from '../collect.ts';
 import type { EarlierStage } from '../collect.ts';
 import { explorationSchema } from '../exploration.ts';
 import { methodsOptimizerSchema } from '../optimizer.ts';
@@ -215,16 +215,22 @@ export function checkRlStage(
   }
   const { refills } = plan;
   checkCollect(stage, { verification, sampling, rules, refills }, earlier, [...at, 'collect'], refuse);
-  for (const { field, message } of refuseAlgorithm(stage.algorithm, {
-    ...context,
-    maxCompletionTokens: sampling.maxCompletionTokens,
-    late,
-    relabels: stage.tasks.some(({ environment }) => environments.get(environment)?.relabels === true),
-    stored,
-    lags: mostStaleness(stage.collect) > 0,
-    tree: stage.collect.kind === 'tree',
-    environments: [...new Set(stage.tasks.map(({ environment }) => environment))],
-  }))
+  for (const { field, message } of refuseAlgorithm(
+    stage.algorithm,
+    {
+      ...context,
+      maxCompletionTokens: sampling.maxCompletionTokens,
+      late,
+      relabels: stage.tasks.some(({ environment }) => environments.get(environment)?.relabels === true),
+      stored,
+      lags: mostStaleness(stage.collect) > 0,
+      maxStaleness: mostStaleness(stage.collect),
+      allowUnclipped: insistsOnUnclipped(stage.collect),
+      tree: stage.collect.kind === 'tree',
+      environments: [...new Set(stage.tasks.map(({ environment }) => environment))],
+    },
+    plan.objective,
+  ))
     refuse([...at, 'algorithm', field], message);
   if (late) refuseActions(stage.diagnosis, NOT_WITH_LATE, [...at, 'diagnosis'], refuse);
   if (stage.collect.kind === 'asynchronous') {

@@ -45,6 +45,40 @@ describe('a pipelined stage', () => {
     expect(pipelined(1, { kind: 'vtrace' })).toBeDefined();
   });
 
+  test('takes a loss without a clip one step behind, and further behind if it is told to', () => {
+    const remax = { kind: 'remax', importanceCap: 2 };
+    expect(pipelined(1, remax)).toMatchObject({ collect: { lag: 1 } });
+    expect(pipelined(2, { ...remax, importanceRule: 'difference' })).toBeDefined();
+    const insists = { kind: 'pipelined', lag: 3, allowUnclipped: true };
+    expect(parse({ collect: insists, algorithm: remax }).stages[2]).toMatchObject({ collect: insists });
+    expect(() => pipelined(2, remax)).toThrow(
+      'remax has a loss without a clip, and samples may be 2 steps old: choose importanceRule difference or a method with a clip, let them be 1 step old, or insist by collect.allowUnclipped',
+    );
+    expect(() => parse({ algorithm: remax })).toThrow('remax is on-policy and needs fresh samples');
+  });
+
+  test('says nothing of clips where the spec does not', () => {
+    const { collect } = pipelined(1, { kind: 'vtrace' }) as { collect: object };
+    expect(Object.keys(collect)).toEqual(['kind', 'lag']);
+  });
+
+  test.each<[object, string]>([
+    [{ importanceCap: 0, importanceFloor: 0.5 }, 'bounds a weight that importanceCap 0 leaves out'],
+    [{ importanceCap: 2, importanceFloor: 1.5 }, 'tokens of the policy itself would be weighed up'],
+    [{ importanceCap: 2, importanceFloor: 1, importanceRule: 'mask' }, 'become less likely by one bit'],
+    [{ importanceCap: 0, importanceRule: 'difference' }, 'leaves the rule difference out'],
+    [{ importanceCap: 2, differenceLow: 0.2 }, 'is read by importanceRule difference only'],
+  ])('refuses the correction %j', (correction, why) => {
+    expect(() => pipelined(0, { kind: 'grpo', ...correction })).toThrow(why);
+  });
+
+  test('a correction that is left out is in no plan', () => {
+    const plain = pipelined(1, { kind: 'grpo', importanceCap: 2 }) as { plan: { objective: object } };
+    expect(Object.keys(plain.plan.objective)).not.toContain('importanceFloor');
+    const dppo = pipelined(1, { kind: 'grpo', importanceCap: 2, importanceRule: 'difference' });
+    expect(dppo).toMatchObject({ plan: { objective: { differenceLow: 0.2, differenceHigh: 0.2 } } });
+  });
+
   test('without lag takes every method', () => {
     expect(pipelined(0, { kind: 'ppo' })).toBeDefined();
     expect(pipelined(0, { kind: 'grpo' })).toBeDefined();
