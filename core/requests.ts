@@ -470,6 +470,12 @@ export interface LearnerMetrics {
    */
   logprobGapByPosition?: GapBin[];
   logprobGapByLength?: GapBin[];
+  /**
+   * Of a loss that weighs samples by importance: the effective sample size (Kish) of the weights before any bound and before
+   * the first update, as a part of the tokens, and of the sequences. 1: all weigh the same. Absent of others, and in older
+   * versions.
+   */
+  effectiveSamples?: { tokens: number; sequences: number };
   updates: number;
   /** Tokens that went through forward and backward, of the policy unless the critic is trained alone, without padding. Those of episodes that nothing is learnt from do not. */
   tokens: number;

@@ -10,7 +10,9 @@ export const ACTIONS = ['note', 'explore', 'slow-down', 'filter', 'rollback', 'a
 export type AlarmAction = (typeof ACTIONS)[number];
 
 /** What a spec says: the actions at each alarm, and how far each goes. */
-export interface Rules extends Record<DiagnosisName, AlarmAction[]> {
+export interface Rules extends Record<Exclude<DiagnosisName, 'low-ess'>, AlarmAction[]> {
+  /** Absent in specs that say nothing of it, as in those from before it was known: it is noted. */
+  'low-ess'?: AlarmAction[] | undefined;
   /** `explore` multiplies the temperature by this, up to `temperatureAtMost` times the spec's. */
   temperatureFactor: number;
   temperatureAtMost: number;

@@ -5,6 +5,7 @@ export const DIAGNOSES = [
   'echo-trap',
   'entropy-collapse',
   'kl-blow-up',
+  'low-ess',
   'reward-hacking',
   'length-explosion',
   'truncation',

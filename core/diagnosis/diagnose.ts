@@ -8,6 +8,7 @@ import { entropyCollapse } from './entropy-collapse.ts';
 import { klBlowUp } from './kl-blow-up.ts';
 import { lengthExplosion } from './length-explosion.ts';
 import { loops } from './loops.ts';
+import { lowEss } from './low-ess.ts';
 import { missingMask } from './missing-mask.ts';
 import { noContrast } from './no-contrast.ts';
 import { boundError, rewardHacking } from './reward-hacking.ts';
@@ -24,6 +25,7 @@ const BY_NAME: Record<DiagnosisName, Diagnosis> = {
   'echo-trap': echoTrap,
   'entropy-collapse': entropyCollapse,
   'kl-blow-up': klBlowUp,
+  'low-ess': lowEss,
   'reward-hacking': rewardHacking,
   'length-explosion': lengthExplosion,
   truncation,

@@ -19,7 +19,7 @@ const ENOUGH = 5;
 /** A value of so many steps ago, or up to twice as many, says which way a signal is going. */
 export const AGO = 20;
 
-/** What the diagnoses remember of a stage, some three kilobytes. Values have five digits. */
+/** What the diagnoses remember of a stage, some four kilobytes. Values have five digits. */
 export interface Series {
   /** The first known values of each signal, at most `REFERENCE`. */
   first: Record<Signal, number[]>;

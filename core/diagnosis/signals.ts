@@ -24,6 +24,8 @@ export const SIGNALS = [
   'gap',
   /** Likewise of the positions, or the lengths, where it is widest. */
   'widestGap',
+  /** Effective sample size of the importance weights, as a part of the tokens. */
+  'effective',
   /** Tokens that are learnt for each one that was sampled. */
   'learnt',
   /** Sampled tokens an episode. */
@@ -75,6 +77,7 @@ export function signalsOf({
     clipped: finite(learner?.clipFraction),
     gap: finite(learner?.logprobGapMean),
     widestGap: finite(widestGap(learner)),
+    effective: finite(learner?.effectiveSamples?.tokens),
     learnt:
       rollout &&
       batch &&

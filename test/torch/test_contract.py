@@ -1,6 +1,7 @@
 """The Python side of the golden files in test/golden/learner; the other side is test/integration/torch/contract.test.ts."""
 
 import json
+import math
 import re
 import unittest
 from pathlib import Path
@@ -20,7 +21,7 @@ from losses import loss_of
 from objects import json_bytes, ref_of
 from random_numbers import normal, philox, random_key, uniform
 from ranks import Ranks
-from step import gap
+from step import effective_samples, gap
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 SOURCES = Path(learner.__file__).resolve().parent
@@ -159,6 +160,19 @@ class Gap(unittest.TestCase):
         nothing = {"logprobGapMax": None, "logprobGapMean": None}
         self.assertEqual(gap(self.batch(3), [], torch.zeros(5)), nothing)
         self.assertEqual(gap(self.batch(3), [0], None), nothing)
+
+
+class EffectiveSamples(unittest.TestCase):
+    """The figures are those of test/unit/engine/learner/effective-samples.test.ts."""
+
+    def test_it_is_of_tokens_and_of_sequences(self):
+        mask = torch.tensor([0, 1, 1, 0, 1, 1, 0, 0])
+        batch = Batch(torch.zeros(8), [0, 3, 6, 8], mask, streams={"rollout": torch.full((8,), -1.0)})
+        logprobs = torch.tensor([9, -1, -1, 9, math.log(3) - 1, -1, 9, 9])
+        found = effective_samples(batch, [0, 1, 2], logprobs)
+        self.assertAlmostEqual(found["tokens"], 36 / (4 * 12), 6)
+        self.assertAlmostEqual(found["sequences"], 16 / (2 * 10), 6)
+        self.assertIsNone(effective_samples(batch, [2], logprobs))
 
 
 class Batches(unittest.TestCase):

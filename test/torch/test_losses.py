@@ -1,17 +1,15 @@
 """Token losses against the reference numbers of test/reference/methods: value, gradient by the logits and what was clipped."""
 
 import json
-import sys
 import unittest
 from pathlib import Path
 
 import torch
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "workers" / "torch"))
+from batch import Batch
+from losses import loss_of
 
-from batch import Batch  # noqa: E402
-from losses import loss_of  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 RULES = {"truncated": "truncate", "masked": "mask", "difference": "difference"}
 KINDS = {"clipped-surrogate": "clipped", "cispo": "cispo", "reinforce": "reinforce"}

@@ -182,6 +182,10 @@ class PolicyUpdates:
         own = [s for s in self.told if self.loss.of_samples and late[s] != 1]
         return gap(self.batch, own, self.parent_logprobs)
 
+    def _effective(self) -> dict:
+        found = effective_samples(self.batch, self.told, self.parent_logprobs) if "rollout" in self.loss.reads else None
+        return {"effectiveSamples": found} if found else {}
+
     def _check_gap(self) -> None:
         mean = self._gap()["logprobGapMean"]
         if mean is None or self.max_gap is None or mean <= self.max_gap:
@@ -250,6 +254,7 @@ class PolicyUpdates:
             "clipFraction": self.sums["clipped"] / tokens if loss.clips else None,
             **({"preference": {name: self._mean(name) for name in ("margin", "accuracy")}} if loss.prefers else {}),
             **self._gap(),
+            **self._effective(),
             "tokens": sum(self.batch.length(s) for update in self.own for s in update),
         }
 
@@ -280,6 +285,24 @@ def gap(batch: Batch, sequences: list[int], logprobs: torch.Tensor | None) -> di
         "logprobGapByPosition": binned(positions[counted], apart),
         "logprobGapByLength": binned(lengths[counted], apart),
     }
+
+
+def effective_samples(batch: Batch, sequences: list[int], logprobs: torch.Tensor) -> dict | None:
+    """Kish's effective sample size (Σw)² / Σw² of the importance weights before any bound, as a part of their number: of the
+    tokens that these sequences count, and of the sequences, whose weight is the product over their tokens."""
+    masks = [mask for mask in (batch.counted([sequence]) for sequence in sequences) if mask.any()]
+    if "rollout" not in batch.streams or not masks:
+        return None
+    log_weights = logprobs.double() - batch.streams["rollout"].double()
+    of_tokens = torch.cat([log_weights[mask] for mask in masks])
+    of_sequences = torch.stack([log_weights[mask].sum() for mask in masks])
+    return {"tokens": effective_part(of_tokens), "sequences": effective_part(of_sequences)}
+
+
+def effective_part(log_weights: torch.Tensor) -> float:
+    # It does not depend on their scale, and the product over a long sequence may overflow.
+    weights = torch.exp(log_weights - log_weights.max())
+    return float(weights.sum() ** 2 / (weights.square().sum() * len(weights)))
 
 
 FIRST_BIN = 64

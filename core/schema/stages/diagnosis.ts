@@ -16,6 +16,11 @@ export const diagnosisSchema = z.strictObject({
   'echo-trap': actions('Variance and entropy fall, gradients or repetition rise, before the reward falls.'),
   'entropy-collapse': actions('A tenth of the entropy is left.'),
   'kl-blow-up': actions('The policy runs away from the reference, or its updates are clipped.'),
+  'low-ess': z
+    .array(z.enum(ACTIONS))
+    .max(ACTIONS.length)
+    .optional()
+    .describe('Few of the samples carry an update, by their importance weights. Default: note.'),
   'reward-hacking': actions('The reward rises and success falls.'),
   'length-explosion': actions('Episodes grow longer without more success.'),
   truncation: actions('Half of the episodes are cut off by a limit, and it gets no better.'),
@@ -59,7 +64,7 @@ export const NOT_ASYNCHRONOUSLY: WhyNot = {
 /** Refuses actions that the rest of a stage cannot go with; `at` is the path of the section. */
 export function refuseActions(rules: Rules, why: WhyNot, at: Path, refuse: Refuse): void {
   for (const alarm of DIAGNOSES) {
-    rules[alarm].forEach((action, place) => {
+    rules[alarm]?.forEach((action, place) => {
       const message = why[action];
       if (message !== undefined) refuse([...at, alarm, place], message);
     });

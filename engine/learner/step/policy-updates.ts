@@ -19,6 +19,7 @@ import { createMicroBatches, dispose } from '../batch/micro-batches.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
 import { descend } from '../optimizer/descend.ts';
 import { logprobProgram, trainingProgram } from '../programs/policy-programs.ts';
+import { effectiveSamples } from './effective-samples.ts';
 import { logprobGap, refuseGap } from './logprob-gap.ts';
 import { refuseNonFinite } from './refuse-non-finite.ts';
 import { packing } from '../batch/row-packing.ts';
@@ -116,9 +117,9 @@ export function policyUpdates(
   const [margins, accuracies]: number[][] = [[], []];
   let parentLogprobs: Float32Array | undefined;
   // Of what the weights that the step starts from have sampled, and given log-probs.
+  const told = () => (perToken.old ? computed : updates[0]!.own);
   const gapNow = () => {
-    const values = perToken.old ? computed : updates[0]!.own;
-    const own = values.filter((sequence) => loss.ofSamples && batch.sequences.late?.[sequence] !== 1);
+    const own = told().filter((sequence) => loss.ofSamples && batch.sequences.late?.[sequence] !== 1);
     return logprobGap(batch, own, parentLogprobs!);
   };
   return {
@@ -186,6 +187,8 @@ export function policyUpdates(
     },
     metrics: () => {
       const tokens = Math.max(1, sums.tokens);
+      const weighs = wanted.includes('samplerLogprobs');
+      const effective = weighs && effectiveSamples(batch, told(), parentLogprobs!);
       return {
         loss: sums.loss / updates.length,
         gradientNorm: sums.gradientNorm / updates.length,
@@ -194,6 +197,7 @@ export function policyUpdates(
         clipFraction: loss.clips ? sums.clipped / tokens : null,
         ...(loss.prefers && { preference: { margin: meanOf(margins!), accuracy: meanOf(accuracies!) } }),
         ...gapNow(),
+        ...(effective && { effectiveSamples: effective }),
         tokens: updates.reduce((sum, { own }) => sum + lengthOf(batch, own), 0),
       };
     },

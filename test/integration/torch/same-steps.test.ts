@@ -58,9 +58,12 @@ await withTorch((python) => {
           seconds: _,
           logprobGapByPosition,
           logprobGapByLength,
+          effectiveSamples,
           ...figures
         } = metrics;
         const { critic: itsCritic, preference: itsPreference, ...others } = expected.metrics;
+        expectNear(effectiveSamples?.tokens, others.effectiveSamples?.tokens, 'effective tokens');
+        expectNear(effectiveSamples?.sequences, others.effectiveSamples?.sequences, 'effective sequences');
         expectBins(logprobGapByPosition, others.logprobGapByPosition);
         expectBins(logprobGapByLength, others.logprobGapByLength);
         for (const [name, value] of Object.entries(figures))

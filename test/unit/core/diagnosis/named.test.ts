@@ -40,6 +40,7 @@ const SICK: Record<
       entropy: entropy! * (1 - 0.99 * ramp(step)),
     }),
   },
+  'low-ess': { within: 16, change: (_, step) => ({ effective: Math.min(0.97, 1 - ramp(step)) }) },
   'kl-blow-up': { within: 16, change: (_, step) => ({ kl: ramp(step) }) },
   'reward-hacking': {
     within: 20,
@@ -85,7 +86,7 @@ describe.each(DIAGNOSES)('%s', (name) => {
       expect(alarm?.stageStep ?? STEPS).toBeGreaterThan(ONSET);
       for (const { what, now, before, limit } of alarm?.evidence ?? []) {
         // Either the figure has risen to its limit, or it has not, or has fallen to it.
-        const falls = what.startsWith('success') || (before !== null && limit < before);
+        const falls = /^(success|effective)/.test(what) || (before !== null && limit < before);
         expect(falls ? now <= limit : now >= limit, what).toBe(true);
       }
     }

@@ -94,6 +94,9 @@ export function factsOf(
                 { from: 64, tokens, mean: signals.widestGap },
               ],
             }),
+            ...(typeof signals.effective === 'number' && {
+              effectiveSamples: { tokens: signals.effective, sequences: signals.effective },
+            }),
             updates: 1,
             tokens,
           }
@@ -177,6 +180,7 @@ export function stageOf(
     gradientGrows: draws.between(-0.4, 0.3),
     kl: draws.chance(0.5) ? 0 : draws.scaled(0.001, 0.1),
     gap: draws.scaled(1e-7, 1e-2),
+    effective: 0.97,
     length: draws.scaled(5, 1000),
     grows: draws.between(-0.3, 0.4),
     truncated: draws.between(0, 0.1),
@@ -210,6 +214,7 @@ export function stageOf(
       clipped: clip(0.003 * draws.around(1)),
       gap: c.gap * draws.around(0.5),
       widestGap: 2 * c.gap,
+      effective: c.effective,
       learnt: draws.between(0.95, 1),
       length: c.length * (1 + c.grows * progress) * draws.around(0.06),
       truncated: clip(c.truncated * draws.around(0.4)),
