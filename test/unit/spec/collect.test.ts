@@ -54,6 +54,10 @@ describe('a pipelined stage', () => {
     expect(() => pipelined(2, remax)).toThrow(
       'remax has a loss without a clip, and samples may be 2 steps old: choose importanceRule difference or a method with a clip, let them be 1 step old, or insist by collect.allowUnclipped',
     );
+    const asynchronous = { kind: 'asynchronous', maxStaleness: 2 };
+    expect(() => parse({ collect: asynchronous, algorithm: remax })).toThrow('samples may be 2 steps old');
+    const more = { ...asynchronous, allowUnclipped: true };
+    expect(parse({ collect: more, algorithm: remax }).stages[2]).toMatchObject({ collect: more });
     expect(() => parse({ algorithm: remax })).toThrow('remax is on-policy and needs fresh samples');
   });
 
