@@ -48,6 +48,8 @@ export interface CarriedGroups {
   following?: true;
 }
 
+/** In place of the number of a group that was drawn and, after a roll-back, is passed over. */
+const NEVER_BEGUN = -1;
 const NOTHING: Gathered = { results: [], corrections: [], greedy: [], relabelled: null, stored: null };
 
 export class GroupsInFlight implements EpisodeSource {
@@ -86,15 +88,19 @@ export class GroupsInFlight implements EpisodeSource {
       ...this.versions.filter(({ after }) => after >= state.step - this.how.maxStaleness),
       { after: state.step, checkpoint: state.checkpoint, learned: this.learned, updates: this.updates },
     ];
-    const { groups, givenUp, waited } = await this.take(input, state.step + 1);
+    const { groups: all, givenUp, waited } = await this.take(input, state.step + 1);
+    const groups = all.filter(wasBegun);
     this.taken = state.step + 1;
     this.fill();
 
-    const staleness = groups.map((one) => this.learned - this.versionOf(one).learned);
+    const versions = groups.map((one) => this.versionOf(one));
     const gathered = await Promise.all(groups.map(({ episodes }) => episodes));
-    const byStaleness = Array<number>(Math.max(0, ...staleness) + 1).fill(0);
+    const byStaleness = Array<number>(
+      Math.max(0, ...versions.map(({ learned }) => this.learned - learned)) + 1,
+    ).fill(0);
     gathered.forEach(({ results }, i) => {
-      for (const { sampledTokens } of results) byStaleness[staleness[i]!]! += sampledTokens;
+      for (const { sampledTokens } of results)
+        byStaleness[this.learned - versions[i]!.learned]! += sampledTokens;
     });
     return {
       adjusted: asSpecified(),
@@ -109,7 +115,7 @@ export class GroupsInFlight implements EpisodeSource {
       // Without staleness the facts are those of a stage that waits.
       ...(this.how.maxStaleness > 0 && {
         staleness: { staleness: byStaleness.length - 1, sampledByStaleness: byStaleness },
-        updatesBehind: Math.max(...groups.map((one) => this.updates - this.versionOf(one).updates)),
+        updatesBehind: Math.max(0, ...versions.map(({ updates }) => this.updates - updates)),
         waitedForOldest: waited,
       }),
     };
@@ -127,7 +133,7 @@ export class GroupsInFlight implements EpisodeSource {
     const { after } = this.versions.at(-1)!;
     for (const one of this.drawn) {
       const episodes = Promise.resolve(NOTHING);
-      this.groups.push({ ...one, group: -1, begunAfter: after, ended: true, episodes });
+      this.groups.push({ ...one, group: NEVER_BEGUN, begunAfter: after, ended: true, episodes });
     }
     this.drawn = [];
     for (const one of this.groups) one.givenUp = true;
@@ -167,7 +173,7 @@ export class GroupsInFlight implements EpisodeSource {
       this.following = false;
     }
     this.fill();
-    const { groups, waited } = await this.choose(workflowsOfStep(input), step);
+    const { groups, waited } = await this.choose(input, step);
     const wanted = takenOf(groups);
     const kept = await this.ports.takeGroups({ ...place, wanted });
     if (!isSame(kept!, wanted)) {
@@ -198,7 +204,8 @@ export class GroupsInFlight implements EpisodeSource {
   }
 
   /** Waits until the step has its groups: those that ended, the oldest first, and all that could not be taken in time. */
-  private async choose(count: number, step: number): Promise<{ groups: InFlight[]; waited: number }> {
+  private async choose(input: StageInput, step: number): Promise<{ groups: InFlight[]; waited: number }> {
+    const count = workflowsOfStep(input);
     let enoughSince: number | null = null;
     for (;;) {
       const givenUp = this.groups.filter((one) => one.givenUp);
@@ -207,7 +214,7 @@ export class GroupsInFlight implements EpisodeSource {
         givenUp.length > 0
           ? allEnded(givenUp.slice(0, count))
           : chooseInTime(this.groups, {
-              count: Math.min(count, this.groups.length + this.drawn.length),
+              count: Math.min(count, this.groups.length + this.drawn.length + this.undrawn(input, step)),
               step,
               maxStaleness: this.how.maxStaleness,
             });
@@ -216,6 +223,12 @@ export class GroupsInFlight implements EpisodeSource {
       if (ended.length >= count) enoughSince ??= now;
       await new Promise<void>((resolve) => (this.wake = resolve));
     }
+  }
+
+  /** Groups that may still be drawn for a step: where some of an earlier course of things were lost there are fewer. */
+  private undrawn(input: StageInput, step: number): number {
+    const last = Math.min(step + this.how.maxStaleness, input.stage.maxSteps);
+    return Math.max(0, last - this.drawnSteps) * workflowsOfStep(input);
   }
 
   /** Begins groups as long as there is room for them in the steps that may take them. */
@@ -231,8 +244,7 @@ export class GroupsInFlight implements EpisodeSource {
       this.groups.filter(({ ended }) => !ended).length < most
     ) {
       if (this.drawn.length === 0) {
-        // Where groups of an earlier course of things were lost there is less to take.
-        if (this.drawnSteps >= last && this.groups.length > 0) return;
+        if (this.undrawn(input, state.step + 1) === 0 && this.groups.length > 0) return;
         this.drawnSteps += 1;
         const waiting = this.groups.flatMap(({ again }) => again);
         const from = { ...state, failures: withoutTasks(state.failures, waiting) };
@@ -285,6 +297,8 @@ export class GroupsInFlight implements EpisodeSource {
   }
 }
 
+const wasBegun = ({ group }: Pick<TakenGroup, 'group'>): boolean => group !== NEVER_BEGUN;
+
 const allEnded = (groups: InFlight[]): InFlight[] | null =>
   groups.every(({ ended }) => ended) ? groups : null;
 
@@ -315,17 +329,15 @@ export function chooseInTime<Group extends Pick<InFlight, 'begunAfter' | 'ended'
 function takenOf(groups: readonly InFlight[]): TakenGroups {
   const givenUp = groups.some((one) => one.givenUp);
   return {
-    groups: groups
-      .filter(({ group }) => group >= 0)
-      .map(({ step, group, firstTask, tasks, retries, again, begunAfter }) => ({
-        step,
-        group,
-        firstTask,
-        tasks,
-        retries,
-        again,
-        begunAfter,
-      })),
+    groups: groups.filter(wasBegun).map(({ step, group, firstTask, tasks, retries, again, begunAfter }) => ({
+      step,
+      group,
+      firstTask,
+      tasks,
+      retries,
+      again,
+      begunAfter,
+    })),
     ...(givenUp && { givenUp: true }),
   };
 }

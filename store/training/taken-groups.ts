@@ -28,7 +28,7 @@ const taken = jsonCodec<TakenGroups>(
 /**
  * Keeps which groups a step takes; first writer wins, and what is kept is returned. Of a run that follows another one it is
  * what that one has taken. null where nothing is kept and nothing is wanted.
- * Throws GradusError('store', 'not-taken') where the run that is followed went no further.
+ * Throws GradusError('spec', 'not-taken') where the run that is followed went no further.
  */
 export async function takeGroups(
   store: ObjectStore,
@@ -42,7 +42,7 @@ export async function takeGroups(
     follow === undefined ? null : await store.find(takenKey(follow, stage, step), taken, options);
   if (follow !== undefined && followed === null)
     throw new GradusError(
-      'store',
+      'spec',
       'not-taken',
       `${follow} has taken no groups in step ${step} of ${stage}, which this run makes again: it went no further, or its spec was another one`,
     );

@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type {
-  GroupRequest,
-  GroupResult,
-  TakeRequest,
-  TakenGroups,
-  TrainRequest,
-} from '../../../../core/requests.ts';
+import type { GroupRequest, GroupResult, TrainRequest } from '../../../../core/requests.ts';
 import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageState } from '../../../../core/training/stage.ts';
@@ -99,33 +93,28 @@ describe('an asynchronous stage', () => {
     expect(tokens).toEqual(Array(8).fill(4 * 80));
   });
 
-  test('has no more groups in flight than the spec says', async () => {
-    let running = 0;
-    let most = 0;
-    class Counted extends Unequal {
-      override async rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]> {
-        most = Math.max(most, ++running);
-        const results = await super.rollout(requests);
-        running -= 1;
-        return results;
+  test.each([1, 2, 3, 5])(
+    'has no more than %i groups in flight, and each step all of its groups',
+    async (inFlight) => {
+      let running = 0;
+      let most = 0;
+      class Counted extends Unequal {
+        override async rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]> {
+          most = Math.max(most, ++running);
+          const results = await super.rollout(requests);
+          running -= 1;
+          return results;
+        }
       }
-    }
-    await train(
-      asynchronous(2, { collect: { kind: 'asynchronous', maxStaleness: 2, inFlight: 3 } }),
-      new Counted({}),
-    );
-    expect(most).toBe(3);
-  });
+      const ports = new Counted({});
+      await train(asynchronous(2, { collect: { kind: 'asynchronous', maxStaleness: 2, inFlight } }), ports);
+      expect(most).toBe(inFlight);
+      expect(ports.batches.map(({ groups }) => groups.length)).toEqual(Array(6).fill(4));
+    },
+  );
 
   test('waits for a group that would be too old for the next step, and says how long', async () => {
-    class Late extends Unequal {
-      /** Nothing is learnt meanwhile, so it does not end by itself. */
-      override async takeGroups(request: TakeRequest): Promise<TakenGroups | null> {
-        expect(request.wanted!.groups).toHaveLength(4);
-        return super.takeGroups(request);
-      }
-    }
-    const ports = new Late({}, ({ step, firstTask }) => (step === 1 && firstTask === 0 ? 100 : 0));
+    const ports = new Unequal({}, ({ step, firstTask }) => (step === 1 && firstTask === 0 ? 100 : 0));
     const ended = train(asynchronous(2), ports);
     // Steps 1 and 2 go on without it; step 3 is the last that may take it.
     await expect.poll(() => ports.trained.length).toBe(2);
@@ -220,6 +209,28 @@ describe('an asynchronous stage', () => {
     const after = ports.begun.slice(-4).map(({ request }) => request.checkpoint.weights);
     expect(new Set(after)).toEqual(new Set(['rl-4']));
     expect(steps).toBe(9);
+  });
+
+  test('of a run that has rolled back is made again with the same facts', async () => {
+    const rolledBack = { heldOut: [0.8, 0.1, 0.8, 0.8, 0.8, 0.8] };
+    const { graduation } = stageInput().stage;
+    for (const inFlight of [1, 3, 8]) {
+      const first = new Unequal(rolledBack);
+      await train(
+        asynchronous(1, { graduation, collect: { kind: 'asynchronous', maxStaleness: 1, inFlight } }),
+        first,
+      );
+      const second = new Unequal(rolledBack);
+      for (const [step, groups] of first.taken) second.taken.set(step, groups);
+      const collect = { kind: 'asynchronous' as const, maxStaleness: 1, inFlight, follow: 'run' };
+      await train(asynchronous(1, { graduation, collect }), second);
+      const facts = (ports: Unequal) =>
+        ports.facts.map((one) => {
+          const { circumstances: _, ...step } = one;
+          return step;
+        });
+      expect(facts(second)).toEqual(facts(first));
+    }
   });
 
   test('keeps the weights that sample from retention', async () => {
