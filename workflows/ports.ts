@@ -22,7 +22,13 @@ import { StopAnswered } from '../core/question.ts';
 import { addTokens, trainedTokensOf } from '../core/training/figures.ts';
 import { reportOf } from '../core/training/step-report.ts';
 import { addTime, noTime } from '../core/time/time-split.ts';
-import type { EvaluationRequest, EvaluationResult, GroupRequest, GroupResult } from '../core/requests.ts';
+import type {
+  EvaluationRequest,
+  EvaluationResult,
+  GroupRequest,
+  GroupResult,
+  ProbeRequest,
+} from '../core/requests.ts';
 import { curriculumActivities, learnerActivities } from './activities.ts';
 import type { Control } from './control/control.ts';
 import { listen } from './control/listen.ts';
@@ -52,9 +58,14 @@ export const TAKING_OVER = { workflowIdReusePolicy: 'TERMINATE_IF_RUNNING' } as 
 /** Children in flight at once; the rest waits in the workflow, not on the server. */
 const WINDOW = 32;
 
+type Probe = (request: ProbeRequest) => Promise<void>;
+
 /** Runs the groups as child workflows through a sliding window. A group that fails as a whole is data, not a crash. */
-export async function rolloutChildren(requests: readonly GroupRequest[]): Promise<GroupResult[]> {
-  await probeServed(requests);
+export async function rolloutChildren(
+  requests: readonly GroupRequest[],
+  probe: Probe = learnerActivities.probePolicy,
+): Promise<GroupResult[]> {
+  await probeServed(requests, probe);
   const results: GroupResult[] = [];
   let next = 0;
   const lane = async (): Promise<void> => {
@@ -67,12 +78,26 @@ export async function rolloutChildren(requests: readonly GroupRequest[]): Promis
   return results;
 }
 
+/**
+ * Asks for each checkpoint once. Where groups begin one by one, others of the same weights must not wait for the learner,
+ * which has one thing to do at a time.
+ */
+export function probingOnce(): Probe {
+  const asked = new Map<string, Promise<void>>();
+  return (request) => {
+    const { weights } = request.checkpoint;
+    const probe = asked.get(weights) ?? learnerActivities.probePolicy(request);
+    asked.set(weights, probe);
+    return probe;
+  };
+}
+
 /** Servers that get a checkpoint are compared with what the learner makes of it, which is asked for once. */
-async function probeServed(requests: readonly GroupRequest[]): Promise<void> {
+async function probeServed(requests: readonly GroupRequest[], probePolicy: Probe): Promise<void> {
   const served = requests.filter(({ policy }) => policy?.kind === 'http' && !policy.held);
   const probes = served.map(({ run, checkpoint }) => ({ run, checkpoint }));
   const distinct = new Map(probes.map((probe) => [probe.checkpoint.weights, probe]));
-  await Promise.all([...distinct.values()].map((probe) => learnerActivities.probePolicy(probe)));
+  await Promise.all([...distinct.values()].map((probe) => probePolicy(probe)));
 }
 
 async function rolloutChild(request: GroupRequest): Promise<GroupResult> {
@@ -119,6 +144,7 @@ export function trainingPorts(
   curriculumId: string,
   run: string,
   reportEvery: () => number,
+  probe: Probe = learnerActivities.probePolicy,
 ): TrainingPorts {
   const replies = new Map<string, EscalationReply | EscalationFailure>();
   let reportedIncidents = false;
@@ -130,7 +156,7 @@ export function trainingPorts(
   return endingByAnswer({
     now: () => Date.now(),
     changed: () => control.changed,
-    rollout: rolloutChildren,
+    rollout: (requests) => rolloutChildren(requests, probe),
     stored: curriculumActivities.collectStored,
     takeGroups: curriculumActivities.takeGroups,
     relabel: curriculumActivities.relabelEpisodes,

@@ -10,7 +10,7 @@ const EFFECTIVE = 0.5;
  */
 export const lowEss: Diagnosis = {
   remedy:
-    'Let samples be fewer steps old (collect.lag), lower the learning rate, or leave out what has moved far: importanceRule mask or difference.',
+    'Let samples be fewer steps old (collect.lag, collect.maxStaleness), lower the learning rate, or leave out what has moved far: importanceRule mask or difference.',
   find(series) {
     const effective = now(series, 'effective');
     if (effective === null || effective > EFFECTIVE) return null;

@@ -238,6 +238,12 @@ export function checkCollect(
         [...at, 'maxStaleness'],
         `begins up to ${workflows} child workflows before a step takes them, at most ${MOST_BEGUN}: lower it, or raise groupsPerWorkflow`,
       );
+    const tasksAhead = (maxStaleness + 1) * groupsPerStep;
+    if (tasksAhead > MOST_IN_FLIGHT)
+      refuse(
+        [...at, 'maxStaleness'],
+        `has up to ${tasksAhead} tasks in flight, whose names are carried along, at most ${MOST_IN_FLIGHT}: lower it, or groupsPerStep`,
+      );
     const together = Math.min(groupsPerStep, groupsPerWorkflow);
     if (inFlight !== undefined && inFlight < together)
       refuse(

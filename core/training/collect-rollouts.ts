@@ -68,8 +68,6 @@ export function gather(ports: TrainingPorts, input: StageInput, from: DrawnFrom,
 
 /** A group whose tasks are drawn, and which no weights sample yet. */
 export type DrawnGroup = Pick<GroupRequest, 'step' | 'firstTask' | 'tasks' | 'retries'> & {
-  /** Among the groups of its step, from 0. */
-  place: number;
   /** Those of its tasks that waited to be drawn again. */
   again: WaitingTask[];
 };
@@ -97,7 +95,6 @@ export function drawGroups(
     const of = again.slice(firstTask, firstTask + size);
     return {
       step,
-      place,
       firstTask,
       tasks: tasks.slice(firstTask, firstTask + size),
       retries: of.length,
@@ -106,17 +103,17 @@ export function drawGroups(
   });
 }
 
-/** Rolls out one group of a step of so many, with all that the plan asks for. */
+/** Rolls out one group, with all that the plan asks for, which has the next number. */
 export async function sampleGroup(
   ports: TrainingPorts,
   input: StageInput,
   from: Pick<DrawnFrom, 'checkpoint' | 'adjusted'>,
-  { step, group, firstTask, tasks, retries }: Omit<DrawnGroup, 'place'> & Pick<GroupRequest, 'group'>,
+  { step, group, firstTask, tasks, retries }: DrawnGroup & Pick<GroupRequest, 'group'>,
 ): Promise<Gathered> {
   const { groupsPerStep, plan } = input.stage;
   const requests = [{ ...commonOf(input, from, step), group, firstTask, tasks, retries }];
   const results = await ports.rollout(requests);
-  const after = { group: workflowsOfStep(input), firstTask: groupsPerStep };
+  const after = { group: 1, firstTask: groupsPerStep };
   const greedy = plan.greedy ? await rollOutGreedily(ports, requests, after) : [];
   const corrections = await correct(ports, input, requests, results, after);
   return { results, corrections, greedy, relabelled: null, stored: null };

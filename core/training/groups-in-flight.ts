@@ -1,5 +1,6 @@
 import { asSpecified } from '../diagnosis/act.ts';
 import type { TrainingPorts } from '../ports.ts';
+import { randomKey } from '../random.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { TakenGroup, TakenGroups } from '../requests.ts';
 import type { AsynchronousCollect } from '../schema/collect.ts';
@@ -52,6 +53,9 @@ export interface CarriedGroups {
 const NEVER_BEGUN = -1;
 const NOTHING: Gathered = { results: [], corrections: [], greedy: [], relabelled: null, stored: null };
 
+/** The run that is followed says no more of what to do. */
+export class FollowedToTheEnd extends Error {}
+
 export class GroupsInFlight implements EpisodeSource {
   private groups: InFlight[] = [];
   private drawn: DrawnGroup[];
@@ -62,8 +66,9 @@ export class GroupsInFlight implements EpisodeSource {
   private following: boolean;
   /** The step that is being made; null between two. */
   private now: { input: StageInput; state: StageState } | null = null;
-  /** Steps that have taken their groups. */
+  /** Steps that have taken their groups, and those of the latest one until it is done. */
   private taken = 0;
+  private learning: readonly InFlight[] = [];
   private wake: () => void = () => undefined;
 
   private readonly ports: TrainingPorts;
@@ -91,6 +96,7 @@ export class GroupsInFlight implements EpisodeSource {
     const { groups: all, givenUp, waited } = await this.take(input, state.step + 1);
     const groups = all.filter(wasBegun);
     this.taken = state.step + 1;
+    this.learning = groups;
     this.fill();
 
     const versions = groups.map((one) => this.versionOf(one));
@@ -123,6 +129,7 @@ export class GroupsInFlight implements EpisodeSource {
 
   done(updates: number | null): void {
     this.now = null;
+    this.learning = [];
     if (updates === null) return;
     this.learned += 1;
     this.updates += updates;
@@ -169,6 +176,8 @@ export class GroupsInFlight implements EpisodeSource {
     };
     if (this.following) {
       const before = await this.ports.takeGroups({ ...place, wanted: null });
+      if (before === null && this.how.follow !== undefined)
+        throw new FollowedToTheEnd(`${this.how.follow} has taken no groups for step ${step}`);
       if (before !== null) return { ...this.takeAsBefore(input, before), waited: 0 };
       this.following = false;
     }
@@ -192,6 +201,10 @@ export class GroupsInFlight implements EpisodeSource {
     const { groups: begun } = this;
     this.groups = [];
     this.drawn = [];
+    if (!groups.every((one) => this.versions.some(({ after }) => after === one.begunAfter)))
+      throw new FollowedToTheEnd(
+        `groups of ${this.how.follow} are older than maxStaleness = ${this.how.maxStaleness}: set it to that of ${this.how.follow}`,
+      );
     for (const one of groups) {
       const same = begun.find((other) => isSameGroup(one, other));
       if (same) this.groups.push(same);
@@ -246,31 +259,13 @@ export class GroupsInFlight implements EpisodeSource {
       if (this.drawn.length === 0) {
         if (this.undrawn(input, state.step + 1) === 0 && this.groups.length > 0) return;
         this.drawnSteps += 1;
-        const waiting = this.groups.flatMap(({ again }) => again);
+        const waiting = [...this.groups, ...this.learning].flatMap(({ again }) => again);
         const from = { ...state, failures: withoutTasks(state.failures, waiting) };
         this.drawn = drawGroups(input, from, this.drawnSteps);
       }
-      const { place, ...one } = this.drawn.shift()!;
-      this.begin(input, {
-        ...one,
-        begunAfter: state.step,
-        group: this.numberOf(input, one, place, state.step),
-      });
+      const one = this.drawn.shift()!;
+      this.begin(input, { ...one, begunAfter: state.step, group: numberOf(one, state.checkpoint) });
     }
-  }
-
-  /**
-   * A number that no other group of the stage has, and none of the same tasks by other weights: what was sampled once is
-   * stored under it, and counts.
-   */
-  private numberOf(
-    input: StageInput,
-    { step }: Pick<DrawnGroup, 'step'>,
-    place: number,
-    after: number,
-  ): number {
-    const ages = this.how.maxStaleness + 2;
-    return ((step - 1) * ages + (step - 1 - after)) * 2 * workflowsOfStep(input) + place;
   }
 
   private begin(input: StageInput, one: TakenGroup): void {
@@ -295,6 +290,15 @@ export class GroupsInFlight implements EpisodeSource {
   private versionOf({ begunAfter }: Pick<TakenGroup, 'begunAfter'>): Version {
     return this.versions.find(({ after }) => after === begunAfter)!;
   }
+}
+
+/**
+ * What a group is called: it follows from its tasks and from the weights that sample, because what was sampled once is
+ * stored under its name, and counts. The next number is that of its baselines or corrections.
+ */
+function numberOf({ step, firstTask, tasks }: DrawnGroup, { weights }: CheckpointRef): number {
+  const { k0, k1 } = randomKey('group', step, firstTask, weights, JSON.stringify(tasks));
+  return 2 * ((k0 >>> 0) * 2 ** 16 + ((k1 >>> 0) % 2 ** 16));
 }
 
 const wasBegun = ({ group }: Pick<TakenGroup, 'group'>): boolean => group !== NEVER_BEGUN;
@@ -346,4 +350,6 @@ const isSameGroup = (a: TakenGroup, b: TakenGroup): boolean =>
   a.step === b.step && a.group === b.group && a.begunAfter === b.begunAfter;
 
 const isSame = (a: TakenGroups, b: TakenGroups): boolean =>
-  a.groups.length === b.groups.length && a.groups.every((one, i) => isSameGroup(one, b.groups[i]!));
+  a.givenUp === b.givenUp &&
+  a.groups.length === b.groups.length &&
+  a.groups.every((one, i) => isSameGroup(one, b.groups[i]!));

@@ -1,6 +1,7 @@
 import { collect } from './collect-rollouts.ts';
 import { episodeSource } from './episode-source.ts';
 import type { EpisodeSource } from './episode-source.ts';
+import { FollowedToTheEnd } from './groups-in-flight.ts';
 import type { CarriedGroups } from './groups-in-flight.ts';
 import type { CarriedStep } from './steps-begun.ts';
 import { updatePolicy } from './update-policy.ts';
@@ -138,7 +139,8 @@ export async function trainStage(
     const input = asChanged();
     // It may have been cut short while it waited.
     if (state.step >= input.stage.maxSteps) break;
-    const stepped = await stageStep(ports, input, state, source).catch(stopOrThrow);
+    const stepped = await stageStep(ports, input, state, source).catch(endedOrThrow);
+    if (stepped instanceof FollowedToTheEnd) return end('stopped', stepped.message);
     if (stepped === 'stop') return end('stopped', 'stopped by a person in the middle of a step');
     const { decision, facts } = stepped;
     state = stepped.state;
@@ -208,6 +210,10 @@ function rollBack(input: StageInput, state: StageState, why: StageDecision['kind
     history: { ...state.history, recent: [], rollbacks: state.history.rollbacks + 1 },
   };
 }
+
+/** For `catch`: also where there is nothing more to follow. */
+const endedOrThrow = (error: unknown): 'stop' | FollowedToTheEnd =>
+  error instanceof FollowedToTheEnd ? error : stopOrThrow(error);
 
 /** For `catch`: whatever else went wrong is thrown on. */
 function gapOrThrow(error: unknown): LogprobGapError {

@@ -6,6 +6,7 @@ import { loadBatch } from '../../store/training/batches.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import { batchKey, checkpointsPrefix, rolloutsPrefix, stepFactsKey, stepsPrefix } from '../../store/keys.ts';
+import { takenRollouts } from '../../store/training/taken-groups.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import type { StoredStep } from '../../store/training/step-facts.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
@@ -250,6 +251,13 @@ interface Found extends Pick<Parting, 'group' | 'episode' | 'counts'> {
 
 const NO_GROUPS: Found = { apart: null, group: null, episode: null, counts: null };
 
+/** What a group is called in a step's folder, or beside it. */
+const nameIn = (folder: string, key: string): string =>
+  (key.startsWith(folder)
+    ? key.slice(folder.length)
+    : key.slice(key.lastIndexOf('/', key.lastIndexOf('/') - 1) + 1)
+  ).replace(/\.json$/, '');
+
 /** The first group of a step that is not the same, and how the episodes of all compare. */
 async function groupsApart(
   store: ObjectStore,
@@ -259,10 +267,16 @@ async function groupsApart(
 ): Promise<Found> {
   const [one, other] = await both(runs, async (run) => {
     const folder = `${rolloutsPrefix(run, stage)}${String(stageStep).padStart(6, '0')}/`;
-    const { keys } = await store.listFolder(folder);
-    // What later steps made of it is theirs.
-    const own = keys.filter((key) => !/\.late-[^/]+\.json$/.test(key));
-    return new Map(own.map((key) => [key.slice(folder.length).replace(/\.json$/, ''), key]));
+    const [{ keys }, taken] = await Promise.all([
+      store.listFolder(folder),
+      takenRollouts(store, { run, stage, step: stageStep }),
+    ]);
+    // What later steps made of it is theirs, and what an asynchronous step did not take.
+    const own = keys.filter(
+      (key) => !/\.late-[^/]+\.json$/.test(key) && (taken === null || key.endsWith('.judged.json')),
+    );
+    const names = [...own, ...(taken ?? [])].map((key) => [nameIn(folder, key), key] as const);
+    return new Map(names);
   });
   const counts: GroupCounts = { groups: 0, other: 0, otherTokens: 0, otherLogprobs: 0, otherVerdicts: 0 };
   let sampled: Pick<Found, 'apart' | 'group' | 'episode'> | null = null;

@@ -5,6 +5,7 @@ import { findExecution } from '../temporal/find-execution.ts';
 import { readHistory } from '../temporal/history.ts';
 import { firstValue } from '../temporal/temporal-values.ts';
 import { textAttribute } from '../temporal/executions.ts';
+import type { Execution } from '../temporal/executions.ts';
 
 /** What is looked at of a spec as a person wrote it: whoever reads it as a whole refuses what is wrong. */
 const written = z.looseObject({
@@ -27,10 +28,9 @@ export interface Recomputation {
  */
 export async function recomputationOf(temporal: Client, name: string): Promise<Recomputation> {
   const execution = await findExecution(temporal, name);
-  const history = execution && (await readHistory(temporal, execution, 1));
-  const input = firstValue(history?.events[0]?.workflowExecutionStartedEventAttributes?.input);
+  const input = execution && (await startOf(temporal, execution));
   const run = execution && textAttribute(execution, 'GradusRun');
-  if (input === undefined || run === null)
+  if (!input || run === null)
     throw new GradusError(
       'spec',
       'no-run',
@@ -47,4 +47,14 @@ export async function recomputationOf(temporal: Client, name: string): Promise<R
     stage.collect?.kind === 'asynchronous' ? { ...stage, collect: { ...stage.collect, follow: run } } : stage,
   );
   return { run, spec: { ...spec, stages } };
+}
+
+/** What the first execution of a run was given: those that it continued as have something else. */
+async function startOf(temporal: Client, execution: Execution): Promise<unknown> {
+  const newest = await readHistory(temporal, execution, 1);
+  const start = newest?.events[0]?.workflowExecutionStartedEventAttributes;
+  const runId = start?.firstExecutionRunId;
+  if (!runId || runId === newest!.runId) return firstValue(start?.input);
+  const first = await readHistory(temporal, { workflowId: execution.workflowId, runId }, 1);
+  return firstValue(first?.events[0]?.workflowExecutionStartedEventAttributes?.input);
 }

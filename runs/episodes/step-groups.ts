@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import { trainableReward } from '../../core/episode/outcome.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
@@ -5,6 +6,7 @@ import type { RlStageSpec } from '../../core/schema/stages/rl.ts';
 import { rolloutsOfRun, rolloutsPrefix } from '../../store/keys.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { takenRollouts } from '../../store/training/taken-groups.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 
 interface StepGroups {
@@ -25,13 +27,11 @@ export async function groupsOfStep(
   step: number,
 ): Promise<StepGroups> {
   const folder = `${rolloutsPrefix(run, stage.name)}${String(step).padStart(6, '0')}/`;
-  const { keys } = await store.listFolder(folder);
+  const keys = await keysOfStep(store, folder, { run, stage: stage.name, step });
   const judged = new Set(keys.filter((key) => key.endsWith('.judged.json')));
-  const own = keys
-    .toSorted()
-    .filter(
-      (key) => !isLate(key) && (judged.has(key) || !judged.has(key.replace(/\.json$/, '.judged.json'))),
-    );
+  const own = keys.filter(
+    (key) => !isLate(key) && (judged.has(key) || !judged.has(key.replace(/\.json$/, '.judged.json'))),
+  );
   const late = (verification?.offerLateFor ?? 0) > 0 ? await lateKeys() : [];
   const found = (await read(own)).map((group) => ({ group, rank: rankOf(group) }));
   const offered = (await read(late)).filter(isOffered);
@@ -77,6 +77,24 @@ export async function groupsOfStep(
     });
     return groups.flat();
   }
+}
+
+/**
+ * The groups of a step, in the order in which it learned from them. Those that an asynchronous step took lie under the steps
+ * whose tasks they have, and what a ladder made of them under the step itself.
+ */
+async function keysOfStep(
+  store: ObjectStore,
+  folder: string,
+  place: { run: string; stage: string; step: number },
+): Promise<string[]> {
+  const [{ keys }, taken] = await Promise.all([store.listFolder(folder), takenRollouts(store, place)]);
+  if (taken === null) return keys.toSorted();
+  const here = new Set(keys);
+  return taken.map((key) => {
+    const judged = folder + path.basename(key).replace(/\.json$/, '.judged.json');
+    return here.has(judged) ? judged : key;
+  });
 }
 
 const isLate = (key: string): boolean => /\.late-[^/]+\.json$/.test(key);

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { GradusError } from '../../core/errors.ts';
 import type { TakenGroups, TakeRequest } from '../../core/requests.ts';
 import { jsonCodec } from '../codec.ts';
-import { takenKey } from '../keys.ts';
+import { groupId } from '../../core/names.ts';
+import { rolloutKey, takenKey } from '../keys.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
 
 const taken = jsonCodec<TakenGroups>(
@@ -27,8 +27,8 @@ const taken = jsonCodec<TakenGroups>(
 
 /**
  * Keeps which groups a step takes; first writer wins, and what is kept is returned. Of a run that follows another one it is
- * what that one has taken. null where nothing is kept and nothing is wanted.
- * Throws GradusError('spec', 'not-taken') where the run that is followed went no further.
+ * what that one has taken. null where nothing is kept and nothing is wanted, and where the run that is followed went no
+ * further.
  */
 export async function takeGroups(
   store: ObjectStore,
@@ -40,12 +40,22 @@ export async function takeGroups(
   if (before !== null) return before;
   const followed =
     follow === undefined ? null : await store.find(takenKey(follow, stage, step), taken, options);
-  if (follow !== undefined && followed === null)
-    throw new GradusError(
-      'spec',
-      'not-taken',
-      `${follow} has taken no groups in step ${step} of ${stage}, which this run makes again: it went no further, or its spec was another one`,
-    );
   const first = followed ?? wanted;
   return first === null ? null : (await store.putIfAbsent(key, taken, first, options)).value;
+}
+
+/**
+ * Where the trajectories of the groups that a step has taken may lie, in the order in which it learned from them: those of
+ * each group, and then its baselines or corrections. null of a stage that is not asynchronous.
+ */
+export async function takenRollouts(
+  store: ObjectStore,
+  { run, stage, step }: Pick<TakeRequest, 'run' | 'stage' | 'step'>,
+  options: CallOptions = {},
+): Promise<string[] | null> {
+  const found = await store.find(takenKey(run, stage, step), taken, options);
+  if (found === null) return null;
+  const at = (more: number) =>
+    found.groups.map((one) => rolloutKey(run, stage, one.step, groupId(one.group + more)));
+  return [...at(0), ...at(1)];
 }

@@ -5,7 +5,7 @@ import type { StageInput, StageResult, StageState } from '../../core/training/st
 import { Control } from '../control/control.ts';
 import type { ControlState } from '../control/control.ts';
 import { parentOf } from '../control/refuse.ts';
-import { allReported, trainingPorts } from '../ports.ts';
+import { allReported, probingOnce, trainingPorts } from '../ports.ts';
 
 /** The curriculum's history holds about this many reports of a stage, however long it is. */
 const REPORTS_PER_STAGE = 1000;
@@ -18,8 +18,12 @@ export async function stage(
 ): Promise<StageResult> {
   const { workflowId } = parentOf(from);
   const control = new Control(controlState);
-  const ports = trainingPorts(control, workflowId, input.spec.run, () =>
-    Math.ceil(changedStage(input, control.changed).stage.maxSteps / REPORTS_PER_STAGE),
+  const ports = trainingPorts(
+    control,
+    workflowId,
+    input.spec.run,
+    () => Math.ceil(changedStage(input, control.changed).stage.maxSteps / REPORTS_PER_STAGE),
+    input.stage.collect.kind === 'asynchronous' ? probingOnce() : undefined,
   );
   const result = await trainStage(ports, input, from, async (_, carried) => {
     const verdict = await control.pass();

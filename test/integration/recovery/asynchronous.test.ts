@@ -7,7 +7,8 @@ import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
 import type { curriculum } from '../../../workflows/curriculum.ts';
 import { DONE } from '../../support/ended.ts';
-import { killInActivity } from '../../support/kill-workers.ts';
+import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
+import { until } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
@@ -25,10 +26,6 @@ const specOf = (collect: object) => {
   return { ...tiny, stages: [warmStart, { ...rl, algorithm, collect }] };
 };
 const ASYNCHRONOUS = { kind: 'asynchronous', maxStaleness: 2, inFlight: 24 };
-
-/** What a group is called of tasks that step `step` would have, begun so many steps before it, of a bound of 2. */
-const numberOf = (step: number, before: number, place: number): number =>
-  ((step - 1) * 4 + before) * 8 + place;
 
 beforeAll(async () => {
   installation = await startTestInstallation({
@@ -51,6 +48,35 @@ async function stepsOf(run: string) {
   return steps.filter(({ stage }) => stage === 'rl');
 }
 
+/** Kills the rollout worker while it samples a group of a run, whatever the group is called. */
+async function killWhileSampling(run: string): Promise<void> {
+  const { runs, workers } = installation;
+  const query = `WorkflowType = "rolloutGroup" AND GradusRun = "${run}" AND ExecutionStatus = "Running"`;
+  await until(
+    async () => {
+      for await (const { workflowId } of runs.client.workflow.list({ query })) {
+        if (!workflowId.startsWith(`${run}/rl/`)) continue;
+        const seen = await runs.pending(workflowId, 'advance');
+        if (typeof seen === 'string' || !seen.started) continue;
+        await killAndReplace(workers, 'rollout');
+        const after = await until(
+          async () => {
+            const now = await runs.pending(workflowId, 'advance');
+            if (typeof now === 'string') return 'missed';
+            return now.attempt > seen.attempt ? 'hit' : undefined;
+          },
+          30_000,
+          () => `${workflowId} was not tried again`,
+        );
+        if (after === 'hit') return true;
+      }
+      return undefined;
+    },
+    90_000,
+    () => 'no group could be hit while it was sampled',
+  );
+}
+
 test('without staleness a run ends with the weights of an on-policy one', async () => {
   const plain = await weightsOf('plain', specOf({ kind: 'on-policy' }));
   expect(await weightsOf('none-stale', specOf({ kind: 'asynchronous', maxStaleness: 0 }))).toBe(plain);
@@ -59,10 +85,7 @@ test('without staleness a run ends with the weights of an on-policy one', async 
 test('killed while groups are in flight, a run keeps its bound, loses nothing, and can be made again to the bit', async () => {
   const { runs, workers } = installation;
   const run = await runs.start('killed', specOf(ASYNCHRONOUS));
-  // Those that the first weights sample, by the steps whose tasks they are: one after the other, until one is hit.
-  const begun = [0, 1, 2, 3].map((place) => ids.group('killed', 'rl', 1, place));
-  begun.push(...[0, 1, 2].map((place) => ids.group('killed', 'rl', 2, numberOf(2, 1, place))));
-  await killInActivity({ runs, workers }, (at) => begun[at - 2]!, 'advance', 'rollout');
+  await killWhileSampling('killed');
   await killInActivity({ runs, workers }, () => ids.stage('killed', 'rl'), 'trainStep', 'learner');
   const { end, checkpoint } = await run.result();
   expect(end).toEqual(DONE);
