@@ -3,6 +3,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ids } from '../../../core/names.ts';
+import { reweighStep } from '../../../runs/reweigh/reweigh.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
 import type { curriculum } from '../../../workflows/curriculum.ts';
@@ -83,7 +84,7 @@ test('without staleness a run ends with the weights of an on-policy one', async 
 }, 240_000);
 
 test('killed while groups are in flight, a run keeps its bound, loses nothing, and can be made again to the bit', async () => {
-  const { runs, workers } = installation;
+  const { runs, workers, settings } = installation;
   const run = await runs.start('killed', specOf(ASYNCHRONOUS));
   await killWhileSampling('killed');
   await killInActivity({ runs, workers }, () => ids.stage('killed', 'rl'), 'trainStep', 'learner');
@@ -97,6 +98,18 @@ test('killed while groups are in flight, a run keeps its bound, loses nothing, a
     expect(rollout!.episodes).toBe(32 * tiny.stages[1].numGenerations);
   }
   expect(Math.max(...steps.map(({ rollout }) => rollout!.staleness!))).toBeGreaterThan(0);
+
+  // Its groups lie under the steps whose tasks they have.
+  const store = await ObjectStore.connect(settings.store);
+  for (const { stageStep } of steps) {
+    const { reproduced } = await reweighStep(
+      store,
+      { run: 'killed', stage: 'rl', step: stageStep },
+      new Map(),
+    );
+    expect(reproduced.exactly).not.toBe(false);
+  }
+  store.close();
 
   const { stdout } = await promisify(execFile)(
     process.execPath,
