@@ -46,7 +46,16 @@ for (const [what, plan, updates, config] of cases) {
     }
     // Adam divides by √v, which turns a rounding error of a tiny gradient into a part of the rate.
     expect(largestDifference(a.state.weights, b.state.weights)).toBeLessThan(1e-3);
-    const { seconds: _, logprobGapByPosition: bins, logprobGapByLength: __, ...figures } = a.metrics;
+    const {
+      seconds: _,
+      logprobGapByPosition: bins,
+      logprobGapByLength: __,
+      effectiveSamples,
+      ...figures
+    } = a.metrics;
+    expect(b.metrics.effectiveSamples === undefined).toBe(effectiveSamples === undefined);
+    for (const [of, value] of Object.entries(effectiveSamples ?? {}))
+      expect(b.metrics.effectiveSamples![of as 'tokens' | 'sequences'], of).toBeCloseTo(value, 5);
     for (const [name, value] of Object.entries(figures))
       expect(b.metrics[name as keyof typeof figures], name).toBeCloseTo(value as number, 5);
     for (const [i, { mean, ...bin }] of (bins ?? []).entries()) {
