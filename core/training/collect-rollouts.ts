@@ -72,10 +72,6 @@ export type DrawnGroup = Pick<GroupRequest, 'step' | 'firstTask' | 'tasks' | 're
   again: WaitingTask[];
 };
 
-/** Child workflows of a step, where all have as many tasks. */
-export const workflowsOfStep = ({ stage }: StageInput): number =>
-  Math.max(1, stage.groupsPerStep / stage.groupsPerWorkflow);
-
 /** Draws the tasks of a step, for groups that are begun one by one. */
 export function drawGroups(
   input: StageInput,

@@ -4,7 +4,7 @@ import { randomKey } from '../random.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { TakenGroup, TakenGroups } from '../requests.ts';
 import type { AsynchronousCollect } from '../schema/collect.ts';
-import { drawGroups, sampleGroup, workflowsOfStep } from './collect-rollouts.ts';
+import { drawGroups, sampleGroup } from './collect-rollouts.ts';
 import type { DrawnGroup, Gathered } from './collect-rollouts.ts';
 import type { EpisodeSource, StepEpisodes } from './episode-source.ts';
 import type { StageInput, StageState } from './stage.ts';
@@ -291,6 +291,10 @@ export class GroupsInFlight implements EpisodeSource {
     return this.versions.find(({ after }) => after === begunAfter)!;
   }
 }
+
+/** Child workflows of a step, where all have as many tasks. */
+const workflowsOfStep = ({ stage }: StageInput): number =>
+  Math.max(1, stage.groupsPerStep / stage.groupsPerWorkflow);
 
 /**
  * What a group is called: it follows from its tasks and from the weights that sample, because what was sampled once is

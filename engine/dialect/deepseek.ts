@@ -6,7 +6,7 @@ import { parseJsonCall, readJson } from './json-call.ts';
 import { actionOf, spokenOf } from './spoken-turn.ts';
 import type { ReadTurn } from './spoken-turn.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
-import { withoutEnd } from './turn-end.ts';
+import { withEnd, withoutEnd } from './turn-end.ts';
 import { assertOneAction, assertPlain, callJson, readBack, turnTokensOf } from './written-turn.ts';
 
 const CALLS = ['<｜tool▁calls▁begin｜>', '<｜tool▁calls▁end｜>'] as const;
@@ -33,7 +33,7 @@ export function deepseekDialect(
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
     const { think, call, answer, raw } = turn;
-    if (raw !== undefined) return turnEnds.some((end) => raw.endsWith(end)) ? raw : raw + turnEnds[0]!;
+    if (raw !== undefined) return withEnd(raw, turnEnds);
     const plain = (text: string): string => assertPlain(text, guard, SPECIAL);
     const begins = opened ? '' : '<think>\n';
     const thought =

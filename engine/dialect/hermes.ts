@@ -7,7 +7,7 @@ import { parseJsonCall } from './json-call.ts';
 import { malformed } from './malformed.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
 import { splitThought } from './thought.ts';
-import { withoutEnd } from './turn-end.ts';
+import { withEnd, withoutEnd } from './turn-end.ts';
 import { assertOneAction, assertPlain, callJson, readBack, turnTokensOf } from './written-turn.ts';
 
 const OPEN = '<tool_call>';
@@ -31,7 +31,7 @@ export function hermesDialect(
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
     const { think, call, answer, raw } = turn;
-    if (raw !== undefined) return turnEnds.some((end) => raw.endsWith(end)) ? raw : raw + turnEnds[0]!;
+    if (raw !== undefined) return withEnd(raw, turnEnds);
     const plain = (text: string): string => assertPlain(text, guard, TAGS);
     const thought =
       think === undefined || thinking === false

@@ -5,7 +5,7 @@ import type { Guard } from './guard.ts';
 import { parseJsonCall, readJson } from './json-call.ts';
 import { malformed } from './malformed.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
-import { withoutEnd } from './turn-end.ts';
+import { withEnd, withoutEnd } from './turn-end.ts';
 import { assertOneAction, assertPlain, callJson, readBack, turnTokensOf } from './written-turn.ts';
 
 const PYTHON_TAG = '<|python_tag|>';
@@ -30,7 +30,7 @@ export function llama3Dialect(
     assertOneAction(turn);
     // There is no place for a thought: what the template writes for a turn that calls is the call alone.
     const { call, answer, raw } = turn;
-    if (raw !== undefined) return turnEnds.some((end) => raw.endsWith(end)) ? raw : raw + turnEnds[0]!;
+    if (raw !== undefined) return withEnd(raw, turnEnds);
     const action = call
       ? callJson({ name: call.name, parameters: call.arguments }, guard, SPECIAL)
       : assertPlain(answer!, guard, SPECIAL);

@@ -7,7 +7,7 @@ import { parseJsonCall, readJson } from './json-call.ts';
 import { actionOf, spokenOf } from './spoken-turn.ts';
 import type { ReadTurn } from './spoken-turn.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
-import { withoutEnd } from './turn-end.ts';
+import { withEnd, withoutEnd } from './turn-end.ts';
 import { assertOneAction, assertPlain, callJson, readBack, turnTokensOf } from './written-turn.ts';
 
 const CALLS = '[TOOL_CALLS]';
@@ -34,7 +34,7 @@ export function mistralDialect(
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
     const { call, answer, raw } = turn;
-    if (raw !== undefined) return turnEnds.some((end) => raw.endsWith(end)) ? raw : raw + turnEnds[0]!;
+    if (raw !== undefined) return withEnd(raw, turnEnds);
     const action = call ? CALLS + written(call, opening, guard) : assertPlain(answer!, guard, SPECIAL);
     return readBack(turn, action + turnEnds[0]!, (text) => actionOf(read(text)));
   };

@@ -6,7 +6,7 @@ import { looksLikeCalls, pythonCall, readPythonCalls } from './python-calls.ts';
 import { actionOf, spokenOf } from './spoken-turn.ts';
 import type { ReadTurn } from './spoken-turn.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
-import { withoutEnd } from './turn-end.ts';
+import { withEnd, withoutEnd } from './turn-end.ts';
 import { assertOneAction, assertPlain, readBack, turnTokensOf, unwritable } from './written-turn.ts';
 
 /** Llama 4 writes calls between the first two, Llama 3 behind the third. */
@@ -31,7 +31,7 @@ export function pythonicDialect(
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
     const { call, answer, raw } = turn;
-    if (raw !== undefined) return turnEnds.some((end) => raw.endsWith(end)) ? raw : raw + turnEnds[0]!;
+    if (raw !== undefined) return withEnd(raw, turnEnds);
     const action = call ? `[${written(call)}]` : answer!;
     return readBack(turn, assertPlain(action, guard, SPECIAL) + turnEnds[0]!, (text) => actionOf(read(text)));
   };

@@ -17,7 +17,7 @@ const written = z.looseObject({
 export interface Recomputation {
   /** The name of the run in the store. */
   run: string;
-  /** Of a run that is named by its workflow's id. */
+  /** As it is started: the run that it makes is named after its workflow. */
   spec: unknown;
 }
 

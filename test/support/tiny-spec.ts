@@ -61,3 +61,11 @@ export function tinySpec(
     evaluation: { tasks, count: 32 },
   };
 }
+
+/** The same with four child workflows of a step, long enough to be hit, whose episodes are collected so. */
+export function tinySpecCollecting(collect: object) {
+  const tiny = tinySpec({ maxSteps: 6, groupsPerStep: 32, groupsPerWorkflow: 8 });
+  const [warmStart, rl] = tiny.stages;
+  const algorithm = { ...rl.algorithm, importanceCap: 2 };
+  return { ...tiny, stages: inOrder(warmStart, { ...rl, algorithm, collect }) };
+}

@@ -12,21 +12,14 @@ import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
 import { until } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
-import { tinySpec } from '../../support/tiny-spec.ts';
+import { tinySpecCollecting } from '../../support/tiny-spec.ts';
 
 // Rollouts that wait for nobody: real servers and workers, SIGKILL, stages that continue as new while groups are in
 // flight, and runs that are made again from what they have kept.
 
 let installation: TestInstallation;
 
-/** Four child workflows of a step. */
-const tiny = tinySpec({ maxSteps: 6, groupsPerStep: 32, groupsPerWorkflow: 8 });
-const specOf = (collect: object) => {
-  const [warmStart, rl] = tiny.stages;
-  const algorithm = { ...rl.algorithm, importanceCap: 2 };
-  return { ...tiny, stages: [warmStart, { ...rl, algorithm, collect }] };
-};
-const ASYNCHRONOUS = { kind: 'asynchronous', maxStaleness: 2, inFlight: 24 };
+const SPEC = tinySpecCollecting({ kind: 'asynchronous', maxStaleness: 2, inFlight: 24 });
 
 beforeAll(async () => {
   installation = await startTestInstallation({
@@ -79,13 +72,15 @@ async function killWhileSampling(run: string): Promise<void> {
 }
 
 test('without staleness a run ends with the weights of an on-policy one', async () => {
-  const plain = await weightsOf('plain', specOf({ kind: 'on-policy' }));
-  expect(await weightsOf('none-stale', specOf({ kind: 'asynchronous', maxStaleness: 0 }))).toBe(plain);
+  const plain = await weightsOf('plain', tinySpecCollecting({ kind: 'on-policy' }));
+  expect(await weightsOf('none-stale', tinySpecCollecting({ kind: 'asynchronous', maxStaleness: 0 }))).toBe(
+    plain,
+  );
 }, 240_000);
 
 test('killed while groups are in flight, a run keeps its bound, loses nothing, and can be made again to the bit', async () => {
   const { runs, workers, settings } = installation;
-  const run = await runs.start('killed', specOf(ASYNCHRONOUS));
+  const run = await runs.start('killed', SPEC);
   await killWhileSampling('killed');
   await killInActivity({ runs, workers }, () => ids.stage('killed', 'rl'), 'trainStep', 'learner');
   const { end, checkpoint } = await run.result();
@@ -95,7 +90,7 @@ test('killed while groups are in flight, a run keeps its bound, loses nothing, a
   for (const { rollout } of steps) {
     expect(rollout!.staleness).toBeLessThanOrEqual(2);
     // Each of the 32 tasks of the step, with all its samples.
-    expect(rollout!.episodes).toBe(32 * tiny.stages[1].numGenerations);
+    expect(rollout!.episodes).toBe(32 * SPEC.stages[1].numGenerations);
   }
   expect(Math.max(...steps.map(({ rollout }) => rollout!.staleness!))).toBeGreaterThan(0);
 

@@ -6,21 +6,14 @@ import { DONE } from '../../support/ended.ts';
 import { killInActivity } from '../../support/kill-workers.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
-import { tinySpec } from '../../support/tiny-spec.ts';
+import { tinySpecCollecting } from '../../support/tiny-spec.ts';
 
 // Rollouts that do not wait for the learner: real servers and workers, SIGKILL, and stages that continue as new while
 // steps are begun.
 
 let installation: TestInstallation;
 
-/** Four child workflows of a step, long enough to be hit. */
-const tiny = tinySpec({ maxSteps: 6, groupsPerStep: 32, groupsPerWorkflow: 8 });
-const specOf = (collect: object) => {
-  const [warmStart, rl] = tiny.stages;
-  const algorithm = { ...rl.algorithm, importanceCap: 2 };
-  return { ...tiny, stages: [warmStart, { ...rl, algorithm, collect }] };
-};
-const LAGGING = specOf({ kind: 'pipelined', lag: 2 });
+const LAGGING = tinySpecCollecting({ kind: 'pipelined', lag: 2 });
 
 beforeAll(async () => {
   installation = await startTestInstallation({
@@ -37,8 +30,8 @@ const weightsOf = async (run: string, spec: object): Promise<string> => {
 };
 
 test('without lag a run ends with the weights of an on-policy one', async () => {
-  const plain = await weightsOf('plain', specOf({ kind: 'on-policy' }));
-  expect(await weightsOf('no-lag', specOf({ kind: 'pipelined', lag: 0 }))).toBe(plain);
+  const plain = await weightsOf('plain', tinySpecCollecting({ kind: 'on-policy' }));
+  expect(await weightsOf('no-lag', tinySpecCollecting({ kind: 'pipelined', lag: 0 }))).toBe(plain);
 }, 240_000);
 
 test('killed while steps are begun, a run ends with the weights of one that was left alone', async () => {
