@@ -54,7 +54,8 @@ test('candidates are escalated, the ledger adds up to what the verifiers counted
 test('two runs that want the same verdicts at once share each computation, and one of them is charged', async () => {
   const { runs, computed, ladderEnd, ledger, hold, status } = installation;
   // An attempt that a busy machine lost is made again: what counts is what was computed, not how often it was begun.
-  const subjects = async () => new Set((await computed('near')).map(({ subject }) => JSON.stringify(subject)));
+  const subjects = async () =>
+    new Set((await computed('near')).map(({ subject }) => JSON.stringify(subject)));
   const before = (await subjects()).size;
   const spec = ladderSpec([{ ...NEAR, passAtLeast: 0 }], { seed: 80, maxSteps: 1 });
   const release = await hold('near');
