@@ -89,7 +89,9 @@ test('a server and the rollout worker are killed in the middle, and the run ends
   await killAndReplace(workers, 'rollout');
   await servers[0]!.restart();
   const served = await handle.result();
-  expect(served.end).toEqual(local.end);
+  // Whether one of its few successes is drawn is chance, and `end` says no more than that: all steps are done.
+  expect(['completed', 'no-success']).toContain(served.end);
+  expect(served.checkpoint.step).toBe(local.checkpoint.step);
 
   const parts = await store.list('runs/served/parts/rl/');
   expect(parts.some(({ key }) => key.includes('/sampled-'))).toBe(true);
