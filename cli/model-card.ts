@@ -122,6 +122,8 @@ function samplesInWords({ collect, numGenerations }: RlStageSpec): string {
       return `${numGenerations} samples of each, by the policy of ${collect.lag} steps before`;
     case 'asynchronous':
       return `${numGenerations} samples of each, by a policy of at most ${collect.maxStaleness} steps before`;
+    case 'replay':
+      return `${numGenerations} samples of each, and up to ${percent(collect.part)} of them replayed from at most ${collect.maxStaleness} steps before`;
     default:
       return `${numGenerations} samples of each`;
   }

@@ -11,9 +11,11 @@ import type {
   EvaluationResult,
   GroupRequest,
   GroupResult,
+  KeepReplayedRequest,
   LearnerMetrics,
   RelabelRequest,
   RelabelResult,
+  ReplayRequest,
   RetentionRequest,
   ScoreRequest,
   ScoreResult,
@@ -28,7 +30,7 @@ import type {
 } from './requests.ts';
 import type { OutcomeCounts } from './episode/outcome.ts';
 import type { Decision, Question } from './question.ts';
-import type { CheckpointRef } from './refs.ts';
+import type { BlobRef, CheckpointRef } from './refs.ts';
 import type { Changed } from './run-change.ts';
 import type { RewardSpec } from './schema/reward.ts';
 import type { Criterion } from './training/enough.ts';
@@ -54,6 +56,10 @@ export interface TrainingPorts {
    * counts. null where nothing is kept and nothing is wanted. Only asked where a stage collects asynchronously.
    */
   takeGroups(request: TakeRequest): Promise<TakenGroups | null>;
+  /** Copies groups of earlier steps that a step would replay. Only asked where a stage replays. */
+  replay(request: ReplayRequest): Promise<BlobRef[]>;
+  /** Keeps which of them it replays, and returns their places: what was kept before counts. */
+  keepReplayed(request: KeepReplayedRequest): Promise<number[]>;
   /** Only asked where the method's plan relabels. */
   relabel(request: RelabelRequest): Promise<RelabelResult>;
   evaluate(request: EvaluationRequest): Promise<EvaluationResult>;

@@ -90,6 +90,41 @@ export interface TakeRequest {
   wanted: TakenGroups | null;
 }
 
+/** A task of a group that may be trained again, with all of its samples. */
+export interface ReplayedTask {
+  /** The trajectories of the group, and the place of the task there. */
+  ref: BlobRef;
+  task: number;
+}
+
+/** Copies groups that a step would replay. */
+export interface ReplayRequest {
+  run: string;
+  stage: string;
+  /** Of the stage, from 1. */
+  step: number;
+  groups: ReplayedTask[];
+}
+
+export interface KeepReplayedRequest extends Omit<ReplayRequest, 'groups'> {
+  /** The copies. */
+  groups: BlobRef[];
+  /** Log-probs of their tokens under the policy that is trained, as `ScoreResult` has them; absent where nobody looks. */
+  scores?: BlobRef;
+  /** Effective sample size of its importance weights that a group must have, part of its sampled tokens. */
+  minEffectiveSamples: number;
+  reward: RewardSpec;
+}
+
+/** A task whose samples had advantages that move the policy. */
+export interface MovingTask {
+  /** Places of the group in the request, and of the task in it. */
+  group: number;
+  task: number;
+  /** Mean |advantage| of its sampled tokens. */
+  advantage: number;
+}
+
 /** How a tree goes on. */
 export interface Growth {
   /** Trajectories of the group that it began with, and of those that have grown it since, in their order. */
@@ -353,6 +388,10 @@ export interface BatchRequest {
   /** Part of the groups that is learnt from, those whose rewards deviate most; absent: all. */
   keepGroups?: number;
   reward: RewardSpec;
+  /** The last so many of the groups are replayed; absent: none. */
+  replayed?: number;
+  /** Tell which tasks moved the policy. */
+  tellMoving?: true;
   /** SHA-256 of the weights that the step starts from: what others have sampled is late. */
   policy: string;
   updates: UpdatePlan;
@@ -373,6 +412,8 @@ export interface BatchResult {
   degenerateGroups: number;
   /** How many were looked at for that, where samples of one task came in several groups. */
   trees?: number;
+  /** Those of groups that are not replayed; absent where nobody asked. */
+  moving?: MovingTask[];
   spans: Span[];
 }
 

@@ -77,6 +77,14 @@ export const storedKey = (run: string, stage: string): string =>
 export const takenKey = (run: string, stage: string, step: number): string =>
   `runs/${segment(run)}/taken/${segment(stage)}/${padded(step)}.json`;
 
+/** Which groups of earlier steps a step has replayed. */
+export const replayedKey = (run: string, stage: string, step: number): string =>
+  `runs/${segment(run)}/replayed/${segment(stage)}/${padded(step)}.json`;
+
+/** A group of an earlier step that was chosen to be replayed. */
+export const replayedCopyKey = (run: string, stage: string, step: number, group: string): string =>
+  `runs/${segment(run)}/replayed/${segment(stage)}/${padded(step)}/${segment(group)}.json`;
+
 /** Episodes on their way: one object per advance, named after where it stands. */
 export const partKey = (run: string, stage: string, step: number, group: number, part: string): string =>
   `runs/${segment(run)}/parts/${segment(stage)}/${padded(step)}/${group}/${segment(part)}.json`;

@@ -5,9 +5,11 @@ import type {
   DemonstrationsRequest,
   InitializeRequest,
   KeepEvaluationRequest,
+  KeepReplayedRequest,
   OpenEvaluateRequest,
   OpenRunRequest,
   RelabelRequest,
+  ReplayRequest,
   RetentionRequest,
   StepAnswerRequest,
   StepFactsRequest,
@@ -26,6 +28,7 @@ import { adoptGroups, keepEvaluation, openEvaluate } from './evaluate.ts';
 import { initializeModel } from './initialize-model.ts';
 import { openRun } from './open-run.ts';
 import { relabelEpisodes } from './relabel.ts';
+import { keepReplayed, replayGroups } from './replay-groups.ts';
 import { collectStored } from './stored-episodes.ts';
 
 export type CurriculumActivities = Durable<ReturnType<typeof createCurriculum>>;
@@ -48,6 +51,10 @@ export function createCurriculum(deps: CurriculumDependencies) {
     collectStored: (request: StoredRequest, signal: AbortSignal) => collectStored(store, request, signal),
     /** Which groups a step of an asynchronous stage takes: those that it took before, where it did. */
     takeGroups: (request: TakeRequest, signal: AbortSignal) => takeGroups(store, request, { signal }),
+    /** Groups of earlier steps that a step would replay, each alone in an object. */
+    replayGroups: (request: ReplayRequest, signal: AbortSignal) => replayGroups(store, request, signal),
+    /** Which of them it replays: those that it did before, where it did. */
+    keepReplayed: (request: KeepReplayedRequest, signal: AbortSignal) => keepReplayed(store, request, signal),
     relabelEpisodes: (request: RelabelRequest, signal: AbortSignal) => relabelEpisodes(deps, request, signal),
     buildBatch: (request: BatchRequest, signal: AbortSignal) => buildBatch(deps, request, signal),
 

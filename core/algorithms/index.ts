@@ -67,6 +67,9 @@ const WITH_BRANCHES = METHOD_KINDS.filter(
 /** Those of them that weigh samples only where the spec says so. */
 const OFF_POLICY_WEIGHTED = OFF_POLICY.filter((kind) => 'importanceCap' in METHODS[kind].schema.shape);
 
+/** Those of them whose advantages are of a group alone: what it was sampled with does not count when it is replayed. */
+const REPLAYED = OFF_POLICY_WEIGHTED.filter((kind) => METHODS[kind].perGroup);
+
 /** Those that take samples of weights that are behind, and no stored ones. */
 const LAGGING = METHOD_KINDS.filter((kind) => (METHODS[kind] as { lags?: boolean }).lags === true);
 
@@ -121,6 +124,17 @@ export function refuseAlgorithm(
   if (context.branches && !method.branches) {
     const message = `${spec.kind} does not train episodes with branches, which an agent may make: choose ${WITH_BRANCHES.join(', ')}, or set agent.branches to fail`;
     return [{ field: 'kind', message }];
+  }
+  if (context.replays) {
+    if (!(REPLAYED as string[]).includes(spec.kind)) {
+      const message = `${spec.kind} has advantages or losses of a step as a whole, and groups of earlier steps are replayed: choose ${REPLAYED.join(', ')}, or leave out collect`;
+      return [{ field: 'kind', message }];
+    }
+    if ('importanceCap' in spec && spec.importanceCap === 0) {
+      const message =
+        'earlier weights have sampled the groups that are replayed: set a cap above 0 (2, say), or collect.part to 0';
+      return [{ field: 'importanceCap', message }];
+    }
   }
   const takesLag = method.offPolicy || method.lags === true;
   if ((context.stored && !method.offPolicy) || (context.lags && !takesLag)) {

@@ -61,6 +61,8 @@ export interface MethodContext {
   lags: boolean;
   /** How many learner steps old a sample may be that is not stored. Absent: 0. */
   maxStaleness?: number | undefined;
+  /** Groups of earlier steps are trained again. */
+  replays?: boolean | undefined;
   /** The spec insists on a loss without a clip, however old samples are. */
   allowUnclipped?: boolean | undefined;
   /** Episodes may have branches, for an agent makes them. */

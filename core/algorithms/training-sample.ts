@@ -1,7 +1,7 @@
 import { pathsOf } from '../episode/paths.ts';
 import type { EpisodePath } from '../episode/paths.ts';
 import type { RolloutGroup } from '../episode/episode.ts';
-import type { BatchRequest } from '../requests.ts';
+import type { BatchRequest, MovingTask } from '../requests.ts';
 import type { EnvironmentScale } from '../reward/normalization.ts';
 import { isMoving } from './advantage.ts';
 import type { SampleAdvantages } from './advantage.ts';
@@ -39,16 +39,19 @@ export interface TrainingSample {
  */
 export function trainingSamples(
   groups: readonly RolloutGroup[],
-  request: AdvantageRequest & Pick<BatchRequest, 'plan'> & Partial<Pick<BatchRequest, 'policy'>>,
+  request: AdvantageRequest &
+    Pick<BatchRequest, 'plan'> &
+    Partial<Pick<BatchRequest, 'policy' | 'replayed' | 'tellMoving'>>,
   beside: Beside = {},
 ): {
   sequences: TrainingSample[];
   taughtTokens: number;
   degenerateGroups: number;
   trees?: number;
+  moving?: MovingTask[];
   scales?: EnvironmentScale[];
 } {
-  const { plan, policy, reward } = request;
+  const { plan, policy, reward, replayed = 0 } = request;
   const { groups: all, fresh, scales } = stepAdvantages(groups, request, beside);
   let branching = 0;
   const sequences = all.flatMap(({ group, late, advantages }) => {
@@ -69,16 +72,35 @@ export function trainingSamples(
     0,
   );
   const moves = plan.movesAll || all.some(({ advantages }) => advantages.some(isMoving));
+  // Each replayed group is of one task, and its tokens were counted when they were sampled.
+  const own = all.slice(0, all.length - replayed);
   const compared = fresh.filter(({ hindsight }) => !hindsight);
   const hasContrast = plan.refillBy === 'correctness' ? mixesSuccess : rewardsDiffer;
   return {
     // A completion after a longer prompt than its own may have no room in the model.
     sequences: moves ? sequences.filter(({ label, tokens }) => label !== 0 || tokens.length <= longest) : [],
-    taughtTokens: all.reduce((sum, one) => sum + (one.late ? 0 : movingTokens(one)), 0),
+    taughtTokens: own.reduce((sum, one) => sum + (one.late ? 0 : movingTokens(one)), 0),
     degenerateGroups: compared.filter((group) => !hasContrast(group)).length,
     ...(groups.some(({ grows }) => grows !== undefined) && { trees: compared.length }),
+    ...(request.tellMoving && { moving: movingTasks(groups.slice(0, groups.length - replayed), own) }),
     ...(reward.normalization && { scales }),
   };
+}
+
+/** Of groups without trees, whose tasks are in their order. */
+function movingTasks(groups: readonly RolloutGroup[], all: readonly GroupAdvantages[]): MovingTask[] {
+  const places = groups.flatMap(({ tasks }, group) => tasks.map((_, task) => ({ group, task })));
+  return all.flatMap((one, i) => {
+    if (!one.advantages.some(isMoving)) return [];
+    let [sum, tokens] = [0, 0];
+    for (const { sample, advantages, mask } of one.advantages)
+      (mask ?? one.group.samples[sample]!.mask).forEach((bit, at) => {
+        if (bit === 0) return;
+        sum += Math.abs(advantages[at]!);
+        tokens += 1;
+      });
+    return [{ ...places[i]!, advantage: sum / tokens }];
+  });
 }
 
 /** Sampled tokens of a group that some advantages are about which move the policy, each counted once. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { amount, count, name, runName } from '../fields.ts';
+import { amount, count, fraction, name, runName } from '../fields.ts';
 import { MOST_EPISODES } from '../algorithms/surrogate.ts';
 import { armName } from '../names.ts';
 import { isOfGroup } from '../reward/rules.ts';
@@ -21,6 +21,10 @@ const MOST_BEGUN = 128;
 
 /** Tasks that are rolled out at once. */
 const MOST_IN_FLIGHT = 4096;
+
+/** Tasks and objects of earlier steps that a stage carries along. */
+const MOST_BUFFERED = 4096;
+const MOST_OBJECTS = 512;
 
 /** Of each kind whose samples may be older than a step. */
 export const allowUnclipped = z
@@ -76,6 +80,34 @@ export const collectSchema = z
       ),
     z
       .strictObject({
+        kind: z
+          .literal('replay')
+          .describe('Sample with the policy that is trained, and train groups of earlier steps again.'),
+        part: amount(0.9, 'a step must sample some groups itself')
+          .default(0.25)
+          .describe(
+            'Part of the groups of a step that is replayed, rounded down, as far as there are any; 0 is on-policy. The others are sampled.',
+          ),
+        maxStaleness: count(MOST_LAG, 'the samples would be of another policy')
+          .default(4)
+          .describe('Learner steps after which a group is not replayed any more.'),
+        priority: z
+          .enum(['oldest', 'advantage'])
+          .default('oldest')
+          .describe(
+            'Which groups are replayed first: those that were sampled first, or those with the largest mean |advantage| when they were sampled, and of equal ones the older. A group is replayed once.',
+          ),
+        minEffectiveSamples: fraction
+          .default(0.5)
+          .describe(
+            'Effective sample size of its importance weights, part of its sampled tokens, below which a group is dropped and another task is sampled; 0 looks at no weights.',
+          ),
+      })
+      .describe(
+        'The policy that is trained samples a part of each step; the rest are groups of earlier steps of the stage, from a replay buffer. Losses weigh them by importance.',
+      ),
+    z
+      .strictObject({
         kind: z.literal('stored').describe('Take episodes that are in the store.'),
         run: runName.optional().describe('Default: this run.'),
         stage: name.describe('Whose episodes they are; of this run an earlier one.'),
@@ -118,11 +150,13 @@ export const collectSchema = z
   .describe('Where the episodes of the stage come from.');
 
 export type CollectSpec = z.output<typeof collectSchema>;
+export type ReplayCollect = Extract<CollectSpec, { kind: 'replay' }>;
 export type AsynchronousCollect = Extract<CollectSpec, { kind: 'asynchronous' }>;
 
-/** Learner steps by which the policy that is trained may be ahead of the one that sampled; 0 where nothing is sampled ahead. */
+/** Learner steps by which the policy that is trained may be ahead of the one that sampled; 0 where all samples are fresh. */
 export function mostStaleness(collect: CollectSpec): number {
   if (collect.kind === 'pipelined') return collect.lag;
+  if (collect.kind === 'replay') return collect.part > 0 ? collect.maxStaleness : 0;
   return collect.kind === 'asynchronous' ? collect.maxStaleness : 0;
 }
 
@@ -264,6 +298,25 @@ export function checkCollect(
         `begins ${workflows} child workflows before their turn, at most ${MOST_BEGUN}: lower it, or raise groupsPerWorkflow`,
       );
   }
+  if (collect.kind === 'replay' && collect.part > 0) {
+    if (replayedPerStep(collect, { groupsPerStep }) === 0)
+      refuse(
+        [...at, 'part'],
+        `replays none of the ${groupsPerStep} groups of a step: raise it, or set it to 0`,
+      );
+    const buffered = collect.maxStaleness * groupsPerStep * (1 + refills);
+    if (buffered > MOST_BUFFERED)
+      refuse(
+        [...at, 'maxStaleness'],
+        `keeps up to ${buffered} groups, which are carried along, at most ${MOST_BUFFERED}: lower it, or groupsPerStep`,
+      );
+    const objects = collect.maxStaleness * (1 + refills) * Math.ceil(groupsPerStep / groupsPerWorkflow);
+    if (objects > MOST_OBJECTS)
+      refuse(
+        [...at, 'maxStaleness'],
+        `keeps what ${objects} child workflows have left, at most ${MOST_OBJECTS}: lower it, or raise groupsPerWorkflow`,
+      );
+  }
   if (collect.kind !== 'stored') return;
   if (verification) refuse(at, 'stored episodes are not escalated: leave it out, or leave out verification');
   const { run, stage, steps } = collect;
@@ -290,6 +343,12 @@ export function checkCollect(
       `"${stage}" rolls out none of the tasks of this stage, but ${[...there].join(', ')}: name tasks that it has`,
     );
 }
+
+/** Tasks of a step that are replayed at most: the others are drawn. */
+export const replayedPerStep = (
+  { part }: Pick<ReplayCollect, 'part'>,
+  { groupsPerStep }: { groupsPerStep: number },
+): number => Math.floor(part * groupsPerStep + 1e-9);
 
 /** Whether the spec insists on a loss without a clip, however old samples are. */
 export const insistsOnUnclipped = (collect: CollectSpec): boolean =>

@@ -169,7 +169,8 @@ export function checkHandOver(
     );
   stages.forEach((stage, s) => {
     if (stage.kind !== 'rl') return;
-    const lag = mostStaleness(stage.collect);
+    // What is replayed was sampled when servers held its weights.
+    const lag = stage.collect.kind === 'replay' ? 0 : mostStaleness(stage.collect);
     const at = ['stages', s, 'collect', stage.collect.kind === 'asynchronous' ? 'maxStaleness' : 'lag'];
     if (lag > 0 && model.lora === undefined)
       refuse(

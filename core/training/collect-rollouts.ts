@@ -54,16 +54,23 @@ export interface Gathering {
 }
 
 /** Draws the tasks of a step, and begins to collect its episodes: stored ones, or those that the policy samples. */
-export function gather(ports: TrainingPorts, input: StageInput, from: DrawnFrom, step: number): Gathering {
+export function gather(
+  ports: TrainingPorts,
+  input: StageInput,
+  from: DrawnFrom,
+  step: number,
+  /** Tasks; fewer than those of a step where others are replayed. */
+  count = input.stage.groupsPerStep,
+): Gathering {
   const { collect: how } = input.stage;
   if (how.kind === 'stored') return { again: [], gathered: takeStored(ports, input, from, step, how) };
   const drawn = drawTasks({
     ...drawOf(input, from, step),
-    count: input.stage.groupsPerStep,
+    count,
     failures: from.failures,
     retryFailures: input.stage.retryFailures,
   });
-  return { again: drawn.again, gathered: sample(ports, input, from, step, drawn) };
+  return { again: drawn.again, gathered: sample(ports, input, from, step, drawn, count) };
 }
 
 /** A group whose tasks are drawn, and which no weights sample yet. */
@@ -160,6 +167,7 @@ async function sample(
   from: DrawnFrom,
   step: number,
   first: Drawn,
+  count: number,
 ): Promise<Gathered> {
   const { stage } = input;
   const { plan } = stage;
@@ -169,7 +177,7 @@ async function sample(
   const rolledOut = await ports.rollout(requests);
   let latest = rolledOut;
   for (let refill = 1; refill <= plan.refills; refill++) {
-    const missing = stage.groupsPerStep - teaching(rolledOut, plan);
+    const missing = count - teaching(rolledOut, plan);
     // Where no group has two rewards, a tool is away or verdicts are to come: other tasks would fare no better.
     if (missing <= 0 || !latest.some(({ behaviour }) => behaviour.rewardGroups > 0)) break;
     const used = refill * stage.groupsPerStep;

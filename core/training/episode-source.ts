@@ -1,9 +1,11 @@
 import type { TrainingPorts } from '../ports.ts';
-import type { CheckpointRef } from '../refs.ts';
+import type { BlobRef, CheckpointRef } from '../refs.ts';
+import type { MovingTask } from '../requests.ts';
 import type { Gathered } from './collect-rollouts.ts';
 import { GroupsInFlight } from './groups-in-flight.ts';
+import { ReplayBuffer } from './replay-buffer.ts';
 import type { StageInput, StageState } from './stage.ts';
-import type { Staleness } from './step-facts.ts';
+import type { ReplayFacts, Staleness } from './step-facts.ts';
 import { StepsBegun } from './steps-begun.ts';
 import type { WaitingTask } from './tasks-again.ts';
 
@@ -12,6 +14,8 @@ export interface StepEpisodes extends Pick<StageState, 'adjusted'> {
   /** Tasks that waited to be drawn again, and were. */
   again: WaitingTask[];
   gathered: Gathered;
+  /** Groups of earlier steps that are trained with them; absent where nothing is replayed. */
+  replayed?: { groups: BlobRef[]; facts: ReplayFacts };
   /** The stage has rolled back behind the weights that sampled: nothing is learnt from these episodes. */
   givenUp?: true;
   /** How old the weights are that sampled; absent where nothing is sampled ahead. */
@@ -26,6 +30,8 @@ export interface StepEpisodes extends Pick<StageState, 'adjusted'> {
 export interface EpisodeSource {
   /** The episodes of the step after `state`. Begins those of later steps that may be begun. */
   next(input: StageInput, state: StageState): Promise<StepEpisodes>;
+  /** The step has learned from its own groups: which of their tasks moved the policy. Absent where nobody wants to know. */
+  keep?(fresh: readonly BlobRef[], moving: readonly MovingTask[]): void;
   /** The latest step is done, and nothing is begun until the next. `updates` of the optimizer; null: it learned nothing. */
   done(updates: number | null): void;
   /** The weights are earlier ones again: what those in between sample teaches nothing. */
@@ -33,14 +39,15 @@ export interface EpisodeSource {
   /** What samples, or is needed to sample again. */
   checkpoints(): CheckpointRef[];
   /** Waits for all that is being collected: what samples does not go on where a stage continues as new. */
-  settled(): Promise<Pick<StageState, 'begun' | 'inFlight'>>;
+  settled(): Promise<Pick<StageState, 'begun' | 'inFlight' | 'replay'>>;
 }
 
 export function episodeSource(
   ports: TrainingPorts,
   { stage }: StageInput,
-  { begun, inFlight }: Pick<StageState, 'begun' | 'inFlight'>,
+  { begun, inFlight, replay }: Pick<StageState, 'begun' | 'inFlight' | 'replay'>,
 ): EpisodeSource {
+  if (stage.collect.kind === 'replay') return new ReplayBuffer(ports, stage.collect, replay);
   return stage.collect.kind === 'asynchronous'
     ? new GroupsInFlight(ports, stage.collect, inFlight)
     : new StepsBegun(ports, begun);

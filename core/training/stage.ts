@@ -3,6 +3,7 @@ import { episodeSource } from './episode-source.ts';
 import type { EpisodeSource } from './episode-source.ts';
 import { FollowedToTheEnd } from './groups-in-flight.ts';
 import type { CarriedGroups } from './groups-in-flight.ts';
+import type { CarriedReplay } from './replay-buffer.ts';
 import type { CarriedStep } from './steps-begun.ts';
 import { updatePolicy } from './update-policy.ts';
 import type { PolicyUpdate } from './update-policy.ts';
@@ -83,6 +84,8 @@ export interface StageState {
   begun?: CarriedStep[];
   /** Groups that an asynchronous stage has begun; absent where there are none. */
   inFlight?: CarriedGroups;
+  /** Groups of earlier steps that may be trained once more; absent where a stage replays none. */
+  replay?: CarriedReplay;
 }
 
 /** `no-success`: its steps are done, and nothing that it sampled or measured ever was a success. */
@@ -119,9 +122,13 @@ export async function trainStage(
   from: StageState | null,
   gate: (state: StageState, carried: () => Promise<StageState>) => Promise<'go' | 'stop'>,
 ): Promise<StageResult> {
-  const { begun, inFlight, ...rest } = from ?? initialStageState(written);
+  const { begun, inFlight, replay, ...rest } = from ?? initialStageState(written);
   let state: StageState = rest;
-  const source = episodeSource(ports, written, { ...(begun && { begun }), ...(inFlight && { inFlight }) });
+  const source = episodeSource(ports, written, {
+    ...(begun && { begun }),
+    ...(inFlight && { inFlight }),
+    ...(replay && { replay }),
+  });
   const carried = async (): Promise<StageState> => ({ ...state, ...(await source.settled()) });
   const end = (kind: StageEnd, reason: string, checkpoint = state.checkpoint): StageResult => ({
     end: kind,
@@ -226,7 +233,7 @@ async function stageStep(
   ports: TrainingPorts,
   input: StageInput,
   state: StageState,
-  source: Pick<EpisodeSource, 'next'>,
+  source: Pick<EpisodeSource, 'next' | 'keep'>,
 ): Promise<{ decision: StageDecision; state: StageState; facts: Omit<StepFacts, 'decision'> }> {
   const { stage } = input;
   const start = ports.now();
@@ -257,7 +264,11 @@ async function stageStep(
     };
   }
 
-  const toLearnFrom = { ...collected, sampledAs: begun.adjusted };
+  const toLearnFrom = {
+    ...collected,
+    sampledAs: begun.adjusted,
+    ...(begun.replayed && { replayed: begun.replayed.groups }),
+  };
   const updated = await updatePolicy(ports, input, state, toLearnFrom, stageStep).catch(gapOrThrow);
   if (updated instanceof LogprobGapError) {
     return {
@@ -266,6 +277,7 @@ async function stageStep(
       facts: { ...factsOf(null, null), alarms: [] },
     };
   }
+  source.keep?.(collected.groups, updated.batch.moving ?? []);
   const checkpoint = updated.trained?.checkpoint ?? state.checkpoint;
 
   const evaluation = isMeasured(stage, stageStep) ? await measure(ports, input, checkpoint, stageStep) : null;
@@ -341,6 +353,7 @@ async function stageStep(
       rollout: {
         ...rolloutFacts(summary, collected.otherTokens),
         ...begun.staleness,
+        ...(begun.replayed && { replayed: begun.replayed.facts }),
         ...(begun.updatesBehind !== undefined && {
           staleUpdates: begun.updatesBehind + Math.max(0, (trained?.metrics.updates ?? 0) - 1),
         }),

@@ -69,6 +69,8 @@ export interface RolloutFacts extends BehaviourCounts, Partial<Staleness> {
   /** Sum of the log-probs of `sampledTokens` when sampled, nats: the negative mean is an estimate of the policy's entropy. */
   sampledLogprob: number;
   turns: number;
+  /** Groups of earlier steps that were trained with them; absent where a stage replays none. */
+  replayed?: ReplayFacts;
   /** Why groups failed as a whole. */
   failedGroups: string[];
   /** The stage has rolled back behind the weights that sampled: nothing was learnt from these episodes. */
@@ -83,6 +85,19 @@ export interface Staleness {
   staleUpdates?: number;
   /** Sampled tokens by the number of learner steps, from 0; absent where all are as old. */
   sampledByStaleness?: number[];
+}
+
+/** What a step has replayed. A group is the samples of one task here. */
+export interface ReplayFacts {
+  groups: number;
+  /** Those of them by the learner steps since they were sampled, from 0. */
+  byStaleness: number[];
+  /** Left the buffer at this step without having been replayed: older than maxStaleness. */
+  tooOld: number;
+  /** Chosen and left out: the effective sample size of their importance weights was too small. */
+  tooFar: number;
+  /** May be replayed by later steps, without the groups that this step has sampled. */
+  buffered: number;
 }
 
 /**

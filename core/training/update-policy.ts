@@ -1,4 +1,5 @@
 import type { TrainingPorts } from '../ports.ts';
+import type { BlobRef } from '../refs.ts';
 import type { BatchResult, Span, TrainResult } from '../requests.ts';
 import type { Collected } from './collect-rollouts.ts';
 import type { StageInput, StageState } from './stage.ts';
@@ -22,9 +23,12 @@ export async function updatePolicy(
     offered,
     greedy,
     sampledAs,
+    replayed,
   }: Pick<Collected, 'groups' | 'offered' | 'greedy'> & {
     /** By what the sampling differed from the spec. */
     sampledAs: StageState['adjusted'];
+    /** Groups of earlier steps, which come last; absent where the stage replays none. */
+    replayed?: BlobRef[];
   },
   stageStep: number,
 ): Promise<PolicyUpdate> {
@@ -33,7 +37,7 @@ export async function updatePolicy(
   const { adjusted } = state;
   const sampling = samplingAt(stage, spec.sampling, stageStep, sampledAs);
   const step = stepsBefore + stageStep;
-  const groups = [...fresh, ...offered];
+  const groups = [...fresh, ...offered, ...(replayed ?? [])];
   const scored =
     plan.scores.length === 0
       ? null
@@ -60,6 +64,7 @@ export async function updatePolicy(
     plan: { movesAll: plan.movesAll, ...(plan.refillBy && { refillBy: plan.refillBy }) },
     ...(adjusted.keepGroups < 1 && { keepGroups: adjusted.keepGroups }),
     reward,
+    ...(replayed && { replayed: replayed.length, tellMoving: true as const }),
     policy: state.checkpoint.weights,
     updates: {
       minibatch: plan.minibatch,

@@ -6,6 +6,7 @@ import { loadBatch } from '../../store/training/batches.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import { batchKey, checkpointsPrefix, rolloutsPrefix, stepFactsKey, stepsPrefix } from '../../store/keys.ts';
+import { replayedRollouts } from '../../store/training/replayed-groups.ts';
 import { takenRollouts } from '../../store/training/taken-groups.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import type { StoredStep } from '../../store/training/step-facts.ts';
@@ -267,15 +268,16 @@ async function groupsApart(
 ): Promise<Found> {
   const [one, other] = await both(runs, async (run) => {
     const folder = `${rolloutsPrefix(run, stage)}${String(stageStep).padStart(6, '0')}/`;
-    const [{ keys }, taken] = await Promise.all([
+    const [{ keys }, taken, replayed] = await Promise.all([
       store.listFolder(folder),
       takenRollouts(store, { run, stage, step: stageStep }),
+      replayedRollouts(store, { run, stage, step: stageStep }),
     ]);
     // What later steps made of it is theirs, and what an asynchronous step did not take.
     const own = keys.filter(
       (key) => !/\.late-[^/]+\.json$/.test(key) && (taken === null || key.endsWith('.judged.json')),
     );
-    const names = [...own, ...(taken ?? [])].map((key) => [nameIn(folder, key), key] as const);
+    const names = [...own, ...(taken ?? []), ...replayed].map((key) => [nameIn(folder, key), key] as const);
     return new Map(names);
   });
   const counts: GroupCounts = { groups: 0, other: 0, otherTokens: 0, otherLogprobs: 0, otherVerdicts: 0 };

@@ -6,6 +6,7 @@ import type { RlStageSpec } from '../../core/schema/stages/rl.ts';
 import { rolloutsOfRun, rolloutsPrefix } from '../../store/keys.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { replayedRollouts } from '../../store/training/replayed-groups.ts';
 import { takenRollouts } from '../../store/training/taken-groups.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 
@@ -18,7 +19,7 @@ interface StepGroups {
 
 /**
  * The groups that a step has learnt from: as a ladder judged them in that step, then what was asked again with hints, then
- * what solved another task, then groups of earlier steps whose verdicts came late.
+ * what solved another task, then groups of earlier steps whose verdicts came late, then those that it replayed.
  */
 export async function groupsOfStep(
   store: ObjectStore,
@@ -44,6 +45,7 @@ export async function groupsOfStep(
         .toSorted((a, b) => a.rank - b.rank)
         .map(({ group }) => group),
       ...offered,
+      ...(await read(await replayedRollouts(store, { run, stage: stage.name, step }))),
     ],
     greedy: found.flatMap(({ group }) => (isBaseline(group) ? [group] : [])),
   };

@@ -42,6 +42,16 @@ export async function putTrajectories(
   group: RolloutGroup,
   options: CallOptions = {},
 ): Promise<StoredObject<RolloutGroup>> {
+  return putTrajectoriesAt(store, rolloutKey(run, stage, step, group.id), group, options);
+}
+
+/** The same under another key. */
+export async function putTrajectoriesAt(
+  store: ObjectStore,
+  key: string,
+  group: RolloutGroup,
+  options: CallOptions = {},
+): Promise<StoredObject<RolloutGroup>> {
   for (const { sample, tokens, mask, samplerLogprobs, kept } of group.episodes) {
     const whole = [mask, samplerLogprobs, kept ?? tokens].every(({ length }) => length === tokens.length);
     if (!whole || !samplerLogprobs.every(Number.isFinite)) {
@@ -53,7 +63,6 @@ export async function putTrajectories(
       );
     }
   }
-  const key = rolloutKey(run, stage, step, group.id);
   const { ref, value } = await store.putIfAbsent(key, groups, { format: FORMAT, ...group }, options);
   return { ref, value: withoutFormat(value) };
 }

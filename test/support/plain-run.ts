@@ -53,6 +53,8 @@ export function plainTraining(options: PlainRunOptions, signal: AbortSignal) {
     rollout: plainRollout(options, signal),
     stored: (request) => curriculum.collectStored(request, signal),
     takeGroups: (request) => curriculum.takeGroups(request, signal),
+    replay: (request) => curriculum.replayGroups(request, signal),
+    keepReplayed: (request) => curriculum.keepReplayed(request, signal),
     relabel: (request) => curriculum.relabelEpisodes(request, signal),
     evaluate: (request) => evaluate(ports, request),
     demonstrations: (request) => curriculum.buildDemonstrations(request, signal),

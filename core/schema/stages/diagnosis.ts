@@ -61,6 +61,11 @@ export const NOT_ASYNCHRONOUSLY: WhyNot = {
     'changes the temperature, and an asynchronous step takes groups of several temperatures then: leave it out',
 };
 
+export const NOT_WITH_REPLAY: WhyNot = {
+  explore:
+    'changes the temperature, and groups of earlier steps, of another temperature, are replayed: leave it out',
+};
+
 /** Refuses actions that the rest of a stage cannot go with; `at` is the path of the section. */
 export function refuseActions(rules: Rules, why: WhyNot, at: Path, refuse: Refuse): void {
   for (const alarm of DIAGNOSES) {

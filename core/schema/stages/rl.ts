@@ -17,6 +17,7 @@ import {
   diagnosisSchema,
   NOT_ASYNCHRONOUSLY,
   NOT_WITH_LATE,
+  NOT_WITH_REPLAY,
   NOT_WITH_STORED,
   refuseActions,
 } from './diagnosis.ts';
@@ -225,6 +226,7 @@ export function checkRlStage(
       stored,
       lags: mostStaleness(stage.collect) > 0,
       maxStaleness: mostStaleness(stage.collect),
+      replays: stage.collect.kind === 'replay' && stage.collect.part > 0,
       allowUnclipped: insistsOnUnclipped(stage.collect),
       tree: stage.collect.kind === 'tree',
       environments: [...new Set(stage.tasks.map(({ environment }) => environment))],
@@ -244,6 +246,24 @@ export function checkRlStage(
       refuse(
         [...at, 'algorithm', 'relabel'],
         'looks at all groups of a step together, and an asynchronous step has those that are there: set it to false, or choose collect pipelined',
+      );
+  }
+  if (stage.collect.kind === 'replay' && stage.collect.part > 0) {
+    refuseActions(stage.diagnosis, NOT_WITH_REPLAY, [...at, 'diagnosis'], refuse);
+    if (schedule)
+      refuse(
+        [...at, 'exploration', 'temperature'],
+        'changes by the step, and groups of earlier steps are replayed: leave it out, or set collect.part to 0',
+      );
+    if (late)
+      refuse(
+        [...at, 'collect', 'kind'],
+        'late verdicts correct one update by a group, and a group that is replayed has had two: set verification.offerLateFor to 0, or leave out collect',
+      );
+    if (context.branches && stage.collect.minEffectiveSamples > 0)
+      refuse(
+        [...at, 'collect', 'minEffectiveSamples'],
+        'scores tokens, and branches of an episode are not scored: set it to 0, or agent.branches to fail',
       );
   }
   if (stored) refuseActions(stage.diagnosis, NOT_WITH_STORED, [...at, 'diagnosis'], refuse);

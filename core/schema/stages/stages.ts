@@ -46,7 +46,7 @@ const RESERVED = [
 const canBegin = (stage: WrittenStages[number]): boolean =>
   stage.kind === 'supervised'
     ? stage.algorithm === undefined
-    : !['on-policy', 'pipelined', 'asynchronous'].includes(stage.collect.kind) ||
+    : !['on-policy', 'pipelined', 'asynchronous', 'replay'].includes(stage.collect.kind) ||
       stage.algorithm.kind === 'rft';
 
 export function checkStages(

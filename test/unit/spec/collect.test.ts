@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { collectSchema, mostStaleness } from '../../../core/schema/collect.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 import { environments } from './problems-of.ts';
@@ -195,6 +196,90 @@ describe('an asynchronous stage', () => {
     ],
   ])('refuses %s', (_, collect, algorithm, other, message) => {
     expect(() => asynchronous(collect, algorithm, other)).toThrow(message);
+  });
+});
+
+describe('a stage with a replay buffer', () => {
+  const replay = (collect: object, algorithm: object, other: object = {}, spec: object = {}) =>
+    parse({ collect: { kind: 'replay', ...collect }, algorithm, ...other }, spec).stages[2];
+  const weighed = { kind: 'grpo', importanceCap: 2 };
+
+  test('takes methods that weigh their samples group by group', () => {
+    const collect = { part: 0.25, maxStaleness: 4, priority: 'oldest', minEffectiveSamples: 0.5 };
+    expect(replay({}, weighed)).toMatchObject({ collect });
+    expect(replay({}, { kind: 'dapo', importanceCap: 2, maxRefills: 2 })).toBeDefined();
+    expect(replay({ maxStaleness: 1 }, { kind: 'rloo', importanceCap: 2 })).toBeDefined();
+  });
+
+  test('that replays nothing takes every method', () => {
+    expect(replay({ part: 0 }, { kind: 'ppo' })).toBeDefined();
+    expect(replay({ part: 0 }, { kind: 'grpo' })).toBeDefined();
+  });
+
+  test.each<[string, object, object, object, string]>([
+    [
+      'a method that needs fresh samples',
+      {},
+      { kind: 'ppo' },
+      {},
+      'algorithm.kind: ppo has advantages or losses of a step as a whole, and groups of earlier steps are replayed: choose grpo, dapo, rloo',
+    ],
+    [
+      'advantages of a step as a whole',
+      {},
+      { kind: 'reinforce++', importanceCap: 2 },
+      {},
+      'algorithm.kind: reinforce++ has advantages or losses of a step as a whole',
+    ],
+    [
+      'samples that nothing weighs',
+      {},
+      { kind: 'grpo' },
+      {},
+      'algorithm.importanceCap: earlier weights have sampled the groups that are replayed',
+    ],
+    [
+      'a part that comes to nothing',
+      { part: 0.1 },
+      weighed,
+      {},
+      'collect.part: replays none of the 8 groups',
+    ],
+    [
+      'more than can be carried along',
+      { maxStaleness: 16 },
+      weighed,
+      { groupsPerStep: 512 },
+      'collect.maxStaleness: keeps up to 8192 groups',
+    ],
+    [
+      'more objects than can be carried along',
+      { maxStaleness: 16 },
+      weighed,
+      { groupsPerStep: 64, groupsPerWorkflow: 1 },
+      'collect.maxStaleness: keeps what 1024 child workflows have left',
+    ],
+    [
+      'a temperature that changes by the step',
+      {},
+      weighed,
+      { exploration: { temperature: { from: 1.2, to: 1, steps: 4 } } },
+      'exploration.temperature: changes by the step',
+    ],
+    [
+      'alarms that change the temperature',
+      {},
+      weighed,
+      { diagnosis: { 'entropy-collapse': ['explore'] } },
+      'changes the temperature, and groups of earlier steps',
+    ],
+  ])('refuses %s', (_, collect, algorithm, other, message) => {
+    expect(() => replay(collect, algorithm, other)).toThrow(message);
+  });
+
+  test('counts the age of what it replays as that of samples', () => {
+    expect(mostStaleness(collectSchema.parse({ kind: 'replay', maxStaleness: 3 }))).toBe(3);
+    expect(mostStaleness(collectSchema.parse({ kind: 'replay', part: 0, maxStaleness: 3 }))).toBe(0);
   });
 });
 

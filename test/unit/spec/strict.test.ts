@@ -129,7 +129,7 @@ describe('what stands in the wrong place is refused with the right one:', () => 
 
 test('the field that tells kinds apart is named where it is misspelt', () => {
   expect(problems([supervised, { ...rl, collect: { knid: 'tree', roots: 2 } }])).toEqual([
-    'stages[1].collect.kind: must be "on-policy" or "pipelined" or "asynchronous" or "stored" or "tree"',
+    'stages[1].collect.kind: must be "on-policy" or "pipelined" or "asynchronous" or "replay" or "stored" or "tree"',
     'stages[1].collect.knid: unknown field; did you mean "kind"?',
   ]);
 });

@@ -10,7 +10,7 @@ import type {
 } from '../../../../core/ports.ts';
 import { refuseAnswer } from '../../../../core/question.ts';
 import type { Decision, Question } from '../../../../core/question.ts';
-import type { CheckpointRef } from '../../../../core/refs.ts';
+import type { BlobRef, CheckpointRef } from '../../../../core/refs.ts';
 import type {
   BatchRequest,
   DemonstrationsRequest,
@@ -18,8 +18,11 @@ import type {
   EvaluationResult,
   GroupRequest,
   GroupResult,
+  KeepReplayedRequest,
+  MovingTask,
   RelabelRequest,
   RelabelResult,
+  ReplayRequest,
   RetentionRequest,
   ScoreRequest,
   ScoreResult,
@@ -126,6 +129,10 @@ export interface Script {
   /** Held-out success of each evaluation; null where no episode could be judged. The last one holds on. */
   heldOut: (number | null)[];
   entropy?: (step: number) => number;
+  /** Whether a group that was chosen for a step is too far to be replayed, by its place. */
+  tooFar?: (step: number, place: number) => boolean;
+  /** Which tasks of a batch moved the policy; absent: none. */
+  moving?: (request: BatchRequest) => MovingTask[];
   group?: (request: GroupRequest) => Partial<GroupResult>;
   /** Steps that teach nothing. */
   nothingToLearn?: readonly number[];
@@ -207,6 +214,19 @@ export class ScriptedTraining implements TrainingPorts {
     return wanted;
   }
 
+  /** In the order of `ReplayRequest`; the copies are called after what they are of. */
+  readonly replayed: ReplayRequest[] = [];
+
+  async replay(request: ReplayRequest): Promise<BlobRef[]> {
+    this.replayed.push(request);
+    return request.groups.map(({ ref, task }) => ({ ...ref, key: `${ref.key}#${task}` }));
+  }
+
+  async keepReplayed({ groups, step }: KeepReplayedRequest): Promise<number[]> {
+    const all = groups.map((_, place) => place);
+    return this.script.tooFar === undefined ? all : all.filter((place) => !this.script.tooFar!(step, place));
+  }
+
   async relabel(request: RelabelRequest): Promise<RelabelResult> {
     this.relabelled.push(request);
     const trajectories = { key: `relabelled/${request.step}`, sha256: 'x', bytes: 1 };
@@ -250,6 +270,7 @@ export class ScriptedTraining implements TrainingPorts {
       maskedTokens: 80,
       taughtTokens: nothing ? 0 : 4,
       degenerateGroups: nothing ? 4 : 0,
+      ...(request.tellMoving && { moving: this.script.moving?.(request) ?? [] }),
       spans: [],
     };
   }
