@@ -52,9 +52,9 @@ export function rowOf(recipe: Recipe, claim: Claim, all: readonly Results[]): Be
       ? figureOf(claim.figure, results.get(claim.treatment)!.before)
       : figureOf(claim.figure, results.get(claim.control)!.after),
   );
-  const case_ = `${recipe.name}: ${claim.treatment} vs ${claim.control ?? 'before RL'}`;
+  const compared = `${recipe.name}: ${claim.treatment} vs ${claim.control ?? 'before RL'}`;
   return {
-    ...benchRowsOf('recipes')(case_, claim.figure, claim.better, treatment, control),
+    ...benchRowsOf('recipes')(compared, claim.figure, claim.better, treatment, control),
     difference: pairedDifference(treatment, control),
     claim: claim.claim,
     verdict: judge(treatment, control, claim.better).verdict,
