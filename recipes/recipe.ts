@@ -5,18 +5,10 @@ import { GradusError, messageOf } from '../core/errors.ts';
 import type { Json } from '../core/json/json.ts';
 import { applyPatch } from './json-patch.ts';
 
-/** What is compared, of the report on test tasks that no decision of a run has used. */
-export const FIGURES = {
-  success: 'share of unseen tasks that are solved',
-  'good-calls': 'share of calls that a tool answered without an error',
-} as const;
-export type Figure = keyof typeof FIGURES;
-
+/** That success on test tasks, which no decision of a run has used, is higher. */
 const claimSchema = z.strictObject({
   /** The direction, in a sentence. */
   claim: z.string(),
-  figure: z.enum(['success', 'good-calls']),
-  better: z.enum(['more', 'less']),
   treatment: z.string(),
   /** A run; absent: the treatment itself, as it was before RL. */
   control: z.string().optional(),

@@ -13,29 +13,24 @@ export interface Judged {
 }
 
 /**
- * Whether a treatment is better than its control, from one figure of each for every seed. The difference of a seed is
+ * Whether a treatment is better than its control, from the success of each for every seed. The difference of a seed is
  * one value, because both sides share the seed's warm start and its tasks. Its mean has the 95 % interval of Student's t.
- * The direction is confirmed where the whole interval lies on its side of 0. So with no difference at all one recipe in
+ * The direction is confirmed where the whole interval lies above 0. So with no difference at all one recipe in
  * 40 is confirmed by chance, where differences of seeds are near to normal.
  */
-export function judge(
-  treatment: readonly number[],
-  control: readonly number[],
-  better: 'more' | 'less',
-): Judged {
+export function judge(treatment: readonly number[], control: readonly number[]): Judged {
   if (treatment.length !== control.length)
     throw new RangeError(`${treatment.length} seeds of the treatment, and ${control.length} of its control`);
   const difference = meanWithStudent(
     treatment.map((value, seed) => value - control[seed]!),
     CONFIDENCE,
   );
-  return { verdict: verdictOf(difference, better), difference };
+  return { verdict: verdictOf(difference), difference };
 }
 
-function verdictOf(difference: Mean | null, better: 'more' | 'less'): Verdict {
+function verdictOf(difference: Mean | null): Verdict {
   // Equal differences have an interval without a width. That says that so few seeds show none, not that there is none.
   if (difference === null || difference.low === difference.high) return 'undecided';
-  const [above, below] = [difference.low > 0, difference.high < 0];
-  if (!above && !below) return 'undecided';
-  return (better === 'more') === above ? 'confirmed' : 'not confirmed';
+  if (difference.low > 0) return 'confirmed';
+  return difference.high < 0 ? 'not confirmed' : 'undecided';
 }

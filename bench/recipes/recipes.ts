@@ -1,11 +1,10 @@
 import type { CurriculumResult } from '../../core/training/curriculum.ts';
-import { addHowSolved } from '../../core/training/how-solved.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import { rate } from '../../core/statistics/intervals.ts';
 import { percent } from '../../core/percent.ts';
 import type { EvaluationResult } from '../../core/requests.ts';
 import { readRecipe, recipeNames } from '../../recipes/recipe.ts';
-import type { Claim, Figure, Recipe } from '../../recipes/recipe.ts';
+import type { Claim, Recipe } from '../../recipes/recipe.ts';
 import { judge } from '../../recipes/verdict.ts';
 import { benchRowsOf, chosenNames, pairedDifference } from '../bench.ts';
 import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
@@ -36,8 +35,9 @@ function runRecipe(recipe: Recipe, seed: number, options: BenchOptions): Promise
     for (const { name, spec } of recipe.runs) {
       const written = { ...(options.quick ? quickly(spec) : spec), seed };
       const { result, seconds } = await durableRun(client, written, { ...options, workflowId: name });
-      const success = result.after && percent(rate(total(result.after.arms)));
-      options.say(`${recipe.name}, seed ${seed}, ${name}: ${success}, ${seconds.toFixed(0)} s`);
+      options.say(
+        `${recipe.name}, seed ${seed}, ${name}: ${percent(success(result.after))}, ${seconds.toFixed(0)} s`,
+      );
       results.set(name, result);
     }
     return results;
@@ -45,26 +45,21 @@ function runRecipe(recipe: Recipe, seed: number, options: BenchOptions): Promise
 }
 
 /** What a claim comes to over the seeds, each with the results of its runs by their names. */
-export function rowOf(recipe: Recipe, claim: Claim, all: readonly Results[]): BenchRow {
-  const treatment = all.map((results) => figureOf(claim.figure, results.get(claim.treatment)!.after));
-  const control = all.map((results) =>
-    claim.control === undefined
-      ? figureOf(claim.figure, results.get(claim.treatment)!.before)
-      : figureOf(claim.figure, results.get(claim.control)!.after),
-  );
-  const compared = `${recipe.name}: ${claim.treatment} vs ${claim.control ?? 'before RL'}`;
+function rowOf(recipe: Recipe, { claim, treatment, control }: Claim, all: readonly Results[]): BenchRow {
+  const after = (run: string): number[] => all.map((results) => success(results.get(run)!.after));
+  const ours = after(treatment);
+  const anchor =
+    control === undefined ? all.map((results) => success(results.get(treatment)!.before)) : after(control);
+  const compared = `${recipe.name}: ${treatment} vs ${control ?? 'before RL'}`;
   return {
-    ...benchRowsOf('recipes')(compared, claim.figure, claim.better, treatment, control),
-    difference: pairedDifference(treatment, control),
-    claim: claim.claim,
-    verdict: judge(treatment, control, claim.better).verdict,
+    ...benchRowsOf('recipes')(compared, 'success', 'more', ours, anchor),
+    difference: pairedDifference(ours, anchor),
+    claim,
+    verdict: judge(ours, anchor).verdict,
   };
 }
 
-/** Of a report that a run has come to; a share of no calls is 0. */
-function figureOf(figure: Figure, report: EvaluationResult | null): number {
+function success(report: EvaluationResult | null): number {
   if (report === null) throw new Error('the run ended without its report');
-  if (figure === 'success') return rate(total(report.arms));
-  const { goodCalls, calls } = addHowSolved(report.conduct ?? []);
-  return rate({ successes: goodCalls, trials: calls });
+  return rate(total(report.arms));
 }
