@@ -1,6 +1,7 @@
 import { GradusError } from '../core/errors.ts';
-import { meanWithInterval, normalQuantile } from '../core/statistics/intervals.ts';
 import { median } from '../core/statistics/median.ts';
+import { meanWithStudent } from '../core/statistics/student.ts';
+import type { Verdict } from '../recipes/verdict.ts';
 
 export interface BenchOptions {
   /** Measured runs of each side; every benchmark has its own default. */
@@ -43,11 +44,14 @@ export interface BenchRow {
   runs: number;
   /** Mean of ours less its anchor, where each run has one of its own, with the 95 % interval of Student's t. */
   difference?: Difference | null;
+  /** Of a recipe: what its paper says, and whether the difference confirms the direction. */
+  claim?: string;
+  verdict?: Verdict;
   /** Most memory that each side's process held, where each has one of its own. */
   peakMegabytes?: { ours: number; anchor: number };
 }
 
-interface Difference {
+export interface Difference {
   mean: number;
   low: number;
   high: number;
@@ -80,17 +84,13 @@ export const benchRowsOf =
 /** Five significant digits: more than any of these measurements repeats. */
 const rounded = (value: number): number => Number(value.toPrecision(5));
 
-/** 97.5 % quantiles of Student's t with 1, 2, … degrees of freedom. */
-const STUDENT = [12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.306, 2.26216];
-
-/** Run by run; null for a single one, which says nothing of its scatter. Beyond ten the interval is a little too wide. */
+/** Run by run; null for a single one, which says nothing of its scatter. */
 export function pairedDifference(ours: readonly number[], anchor: readonly number[]): Difference | null {
-  const n = ours.length;
-  if (n < 2) return null;
-  const differences = ours.map((value, run) => value - anchor[run]!);
-  const { mean, high } = meanWithInterval(differences, 0.95)!;
-  const spread = ((high - mean) / normalQuantile(0.975)) * STUDENT[Math.min(n, STUDENT.length + 1) - 2]!;
-  return { mean: rounded(mean), low: rounded(mean - spread), high: rounded(mean + spread) };
+  const found = meanWithStudent(
+    ours.map((value, run) => value - anchor[run]!),
+    0.95,
+  );
+  return found && { mean: rounded(found.mean), low: rounded(found.low), high: rounded(found.high) };
 }
 
 /** Sides do the same work in turn, `runs` times after `warmUps` that do not count. Gives what each measured. */

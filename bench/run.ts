@@ -21,6 +21,7 @@ import { learnerBench } from './learner.ts';
 import { claimsBench, methodsBench } from './methods/methods.ts';
 import { orchestrationBench } from './orchestration.ts';
 import { asyncBench } from './async/async.ts';
+import { recipesBench } from './recipes/recipes.ts';
 import { rolloutBench } from './rollout.ts';
 import { sandboxBench } from './sandbox.ts';
 import { tokensBench } from './tokens.ts';
@@ -44,6 +45,7 @@ const BENCHES: Record<string, Bench> = {
   'ladder:steps': ladderStepsBench,
   'ladder:time': ladderTimeBench,
   methods: methodsBench,
+  recipes: recipesBench,
   claims: claimsBench,
   'half-billion': halfBillionBench,
   'engine:decode': decodeBench,
@@ -59,7 +61,7 @@ const BENCHES: Record<string, Bench> = {
 };
 const NAMES = Object.keys(BENCHES);
 /** What takes half an hour, needs most of a machine's memory, or things that no machine has by itself, runs where it is asked for by name. */
-const NOT_OF_ALL = /^(agent|half-billion|faults:)/;
+const NOT_OF_ALL = /^(agent|half-billion|recipes|faults:)/;
 /** Those that compare cases, which `--only` names. */
 const WITH_CASES = new Set(['methods', 'claims', 'families', 'footprint', 'faults:builds']);
 const GROUPS = new Set(NAMES.filter((name) => name.includes(':')).map((name) => name.split(':')[0]!));
@@ -103,11 +105,16 @@ new Command('bench')
   .option('--runs <n>', 'measured runs of each side (default: what the benchmark needs)', parseRuns)
   .option('--quick', 'sizes of seconds: to see that it works, not to quote')
   .option('--only <cases>', 'of what compares cases: these alone, by name, with commas between', parseNames)
+  .option('--recipe <name>', 'of recipes: this one alone')
   .option('--out <folder>', 'of what leaves files behind: where (default: .gradus/bench)')
   .option('--resume', 'of what leaves files behind: go on with what they have')
-  .action((name: string, options: Written, command: Command) => {
+  .action((name: string, { recipe, ...options }: Written & { recipe?: string }, command: Command) => {
+    if (recipe !== undefined && name !== 'recipes') command.error(`error: ${name} has no recipes`);
     if (options.only && !WITH_CASES.has(name))
       command.error(`error: ${name} has no cases for --only; these have some: ${[...WITH_CASES].join(', ')}`);
-    return bench(name, options).then((code) => process.exit(code), fail);
+    return bench(name, { ...options, ...(recipe !== undefined && { only: [recipe] }) }).then(
+      (code) => process.exit(code),
+      fail,
+    );
   })
   .parse();

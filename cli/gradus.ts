@@ -8,8 +8,12 @@ import { ownManifest } from './own-manifest.ts';
 
 const COMMANDS: Record<string, { description: string; load: () => Promise<() => Command> }> = {
   init: {
-    description: 'Writes an example environment, its spec and a test into this folder.',
+    description: 'Writes an example environment, its spec and a test into this folder, or a recipe.',
     load: async () => (await import('./commands/init.ts')).initCommand,
+  },
+  recipes: {
+    description: 'Lists published systems that can be run, and what each of them claims.',
+    load: async () => (await import('./commands/recipes.ts')).recipesCommand,
   },
   check: {
     description: 'Checks that environments do what training relies on, and plays episodes of their experts.',

@@ -1,10 +1,13 @@
-import { existsSync, lstatSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
 import { GradusError, messageOf } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
+import { isThere } from '../is-there.ts';
 import { ownManifest } from '../own-manifest.ts';
 import { print } from '../printable.ts';
+import { writeRecipe } from '../write-recipe.ts';
 
 /** A small agent of one's own, to be changed; `my-agent` in it stands for the name. */
 const TEMPLATE = path.resolve(import.meta.dirname, '..', 'template');
@@ -17,11 +20,20 @@ interface Manifest {
   gradus?: { environments?: unknown };
 }
 
-/** `gradus init [NAME]`: writes into the working directory, over nothing that is there. */
+/** `gradus init [NAME]`: writes into the working directory, over nothing that is there. With `--recipe` a recipe's specs. */
 export function initCommand(): Command {
   return new Command('init')
     .argument('[name]', "name of the environment (default: the folder's)")
-    .action(async (given: string | undefined) => {
+    .option('--recipe <name>', 'the specs of a published system instead, and its page')
+    .action(async (given: string | undefined, { recipe }: { recipe?: string }, command: Command) => {
+      if (recipe !== undefined) {
+        if (given !== undefined) command.error('error: a recipe brings no environment that a name is for');
+        const files = await writeRecipe(process.cwd(), recipe);
+        files.push(...(await writeDotfiles(process.cwd())));
+        print(`wrote ${files.join(', ')}\n`);
+        print(`Next: README.md says what they are, and "${commandLine('train warm-start.json')}" begins.`);
+        return;
+      }
       const name = nameFrom(given ?? path.basename(process.cwd()));
       const written = await writeProject(process.cwd(), name);
       print(`wrote ${written.join(', ')}\n`);
@@ -66,7 +78,12 @@ export async function writeProject(folder: string, name: string): Promise<string
     await writeFile(path.join(folder, file), text.replaceAll(PLACEHOLDER, name), { flag: 'wx' });
   }
   await writeFile(own, `${JSON.stringify(manifest, undefined, 2)}\n`, { flag: existsSync(own) ? 'w' : 'wx' });
-  const made = [...files, 'package.json'];
+  return [...files, 'package.json', ...(await writeDotfiles(folder))];
+}
+
+/** Those that are not there yet. */
+async function writeDotfiles(folder: string): Promise<string[]> {
+  const made: string[] = [];
   for (const [file, text] of Object.entries(DOTFILES)) {
     if (isThere(path.join(folder, file))) continue;
     await writeFile(path.join(folder, file), text, { flag: 'wx' });
@@ -74,9 +91,6 @@ export async function writeProject(folder: string, name: string): Promise<string
   }
   return made;
 }
-
-/** Whether anything has this name, also a link that leads nowhere: what is written through it would be somewhere else. */
-const isThere = (file: string): boolean => lstatSync(file, { throwIfNoEntry: false }) !== undefined;
 
 /** Not in the template, since npm leaves them out of packages. */
 const DOTFILES = {

@@ -12,7 +12,7 @@ const dist = path.join(root, 'dist');
 
 /** Folders that are compiled (tsconfig.build.json has them, too) or read when something runs. */
 const FOLDERS =
-  'core spec store gateway workflows activities workers engine environments infra svg plugins runs dashboard cli'.split(
+  'core spec store gateway workflows activities workers engine environments infra svg plugins runs recipes dashboard cli'.split(
     ' ',
   );
 /** What is copied as it is though it is TypeScript. */

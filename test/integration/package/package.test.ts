@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -66,6 +66,22 @@ test('an agent is begun, checked, tested and listed, and nothing is overwritten'
   const tsc = path.join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
   await ran(process.execPath, [tsc, '--noEmit', '-p', '.']); // its types are those of the package
   expect(await ran('npx', ['gradus', 'init'], project, 1)).toContain('environment.ts');
+});
+
+test('a recipe is begun from the package, with a page whose links lead somewhere', async () => {
+  const recipe = path.join(folder, 'recipe');
+  await mkdir(recipe);
+  await symlink(path.join(project, 'node_modules'), path.join(recipe, 'node_modules'));
+  expect(await ran('npx', ['gradus', 'recipes'], recipe)).toMatch(/r1-grpo\t.*2501\.12948/);
+  expect(await ran('npx', ['gradus', 'init', '--recipe', 'toolrl'], recipe)).toContain('outcome-only.json');
+  const page = await readFile(path.join(recipe, 'README.md'), 'utf8');
+  const links = [...page.matchAll(/\]\((?!https:)([^)#]+)/g)].map(([, file]) => file!);
+  const { $schema } = JSON.parse(await readFile(path.join(recipe, 'sft.json'), 'utf8')) as {
+    $schema: string;
+  };
+  expect(links.length).toBeGreaterThan(1);
+  for (const file of [...links, $schema]) expect(existsSync(path.join(recipe, file)), file).toBe(true);
+  expect(await ran('npx', ['gradus', 'init', '--recipe', 'toolrl'], recipe, 1)).toContain('already there');
 });
 
 test('environments are listed without servers, store or models, and TypeScript looks at none of our own files', async () => {

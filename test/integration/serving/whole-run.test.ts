@@ -91,7 +91,7 @@ test('a server and the rollout worker are killed in the middle, and the run ends
   const served = await handle.result();
   // Whether one of its few successes is drawn is chance, and `end` says no more than that: all steps are done.
   expect(['completed', 'no-success']).toContain(served.end);
-  expect(served.checkpoint.step).toBe(local.checkpoint.step);
+  expect(served.steps).toBe(local.steps);
 
   const parts = await store.list('runs/served/parts/rl/');
   expect(parts.some(({ key }) => key.includes('/sampled-'))).toBe(true);

@@ -7,6 +7,9 @@ import { ROOT } from '../../support/markdown.ts';
 const pages = [
   'README.md',
   'CONTRIBUTING.md',
+  ...readdirSync(path.join(ROOT, 'recipes'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.md'))
+    .map((file) => path.join('recipes', file)),
   ...readdirSync(path.join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md'))
     .map((file) => path.join('docs', file)),

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { ROOT } from '../../support/markdown.ts';
@@ -9,6 +9,9 @@ const OTHERS = new Set(['log.md', 'spec.md']);
 const PAGES = [
   'README.md',
   'cli/template/README.md',
+  ...readdirSync(path.join(ROOT, 'recipes'))
+    .map((name) => `recipes/${name}/README.md`)
+    .filter((page) => existsSync(path.join(ROOT, page))),
   ...readdirSync(path.join(ROOT, 'docs'))
     .filter((name) => name.endsWith('.md') && !OTHERS.has(name))
     .map((name) => `docs/${name}`),

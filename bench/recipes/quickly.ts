@@ -1,0 +1,34 @@
+import type { RecipeRun } from '../../recipes/recipe.ts';
+
+interface Stage {
+  kind?: string;
+  algorithm?: { minibatch?: number };
+  [field: string]: unknown;
+}
+
+/** What a policy can be shown to do on eight tasks at all. */
+const GOAL = 0.7;
+
+/** Two tiny steps of each stage, with everything else as it stands: to see that a spec runs, not what it teaches. */
+export function quickly(spec: RecipeRun['spec']): RecipeRun['spec'] {
+  const { stages, evaluation, ...rest } = spec as unknown as { stages: Stage[]; evaluation: object };
+  const small = stages.map((stage) =>
+    stage.kind === 'supervised'
+      ? {
+          ...stage,
+          minibatch: 4,
+          updatesPerRound: 2,
+          maxRounds: 1,
+          graduation: { successAtLeast: 0, tasksPerLevel: 4 },
+        }
+      : {
+          ...stage,
+          maxSteps: 2,
+          groupsPerStep: 4,
+          numGenerations: 2,
+          algorithm: { ...stage.algorithm, minibatch: 8 },
+          graduation: { successAtLeast: GOAL, tasks: 8, everySteps: 2 },
+        },
+  );
+  return { ...rest, stages: small, evaluation: { ...evaluation, count: 8 } };
+}

@@ -1,0 +1,65 @@
+import type { CurriculumResult } from '../../core/training/curriculum.ts';
+import { total } from '../../core/training/stage-policy.ts';
+import { rate } from '../../core/statistics/intervals.ts';
+import { percent } from '../../core/percent.ts';
+import type { EvaluationResult } from '../../core/requests.ts';
+import { readRecipe, recipeNames } from '../../recipes/recipe.ts';
+import type { Claim, Recipe } from '../../recipes/recipe.ts';
+import { judge } from '../../recipes/verdict.ts';
+import { benchRowsOf, chosenNames, pairedDifference } from '../bench.ts';
+import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
+import { durableRun, withInstallation } from '../installations.ts';
+import { quickly } from './quickly.ts';
+
+type Results = ReadonlyMap<string, CurriculumResult>;
+
+/**
+ * Published systems, each with its controls, on servers of their own for every seed: whether the direction that a paper
+ * claims is there. `ours` is the treatment and `anchor` its control, medians over the seeds, with the paired difference.
+ */
+export const recipesBench: Bench = async function* (options) {
+  const names = chosenNames(await recipeNames(), options);
+  const seeds = Array.from({ length: options.runs ?? (options.quick ? 1 : 3) }, (_, run) => 11 + run);
+  for (const name of names) {
+    const recipe = await readRecipe(name);
+    const all: Results[] = [];
+    for (const seed of seeds) all.push(await runRecipe(recipe, seed, options));
+    for (const claim of recipe.claims) yield rowOf(recipe, claim, all);
+  }
+};
+
+/** All runs of a recipe, in order, in a store of their own: later ones begin with what earlier ones have learnt. */
+function runRecipe(recipe: Recipe, seed: number, options: BenchOptions): Promise<Results> {
+  return withInstallation(options, async (client) => {
+    const results = new Map<string, CurriculumResult>();
+    for (const { name, spec } of recipe.runs) {
+      const written = { ...(options.quick ? quickly(spec) : spec), seed };
+      const { result, seconds } = await durableRun(client, written, { ...options, workflowId: name });
+      options.say(
+        `${recipe.name}, seed ${seed}, ${name}: ${percent(success(result.after))}, ${seconds.toFixed(0)} s`,
+      );
+      results.set(name, result);
+    }
+    return results;
+  });
+}
+
+/** What a claim comes to over the seeds, each with the results of its runs by their names. */
+function rowOf(recipe: Recipe, { claim, treatment, control }: Claim, all: readonly Results[]): BenchRow {
+  const after = (run: string): number[] => all.map((results) => success(results.get(run)!.after));
+  const ours = after(treatment);
+  const anchor =
+    control === undefined ? all.map((results) => success(results.get(treatment)!.before)) : after(control);
+  const compared = `${recipe.name}: ${treatment} vs ${control ?? 'before RL'}`;
+  return {
+    ...benchRowsOf('recipes')(compared, 'success', 'more', ours, anchor),
+    difference: pairedDifference(ours, anchor),
+    claim,
+    verdict: judge(ours, anchor).verdict,
+  };
+}
+
+function success(report: EvaluationResult | null): number {
+  if (report === null) throw new Error('the run ended without its report');
+  return rate(total(report.arms));
+}

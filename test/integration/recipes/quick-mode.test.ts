@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { recipesBench } from '../../../bench/recipes/recipes.ts';
+import type { BenchRow } from '../../../bench/bench.ts';
+import { readRecipe, recipeNames } from '../../../recipes/recipe.ts';
+
+// Every run of a recipe in two tiny steps a stage, on real servers. What they teach is not looked at.
+
+test.each(await recipeNames())(
+  'all runs of %s come to their end, and each claim has its row',
+  async (name) => {
+    const said: string[] = [];
+    const rows: BenchRow[] = [];
+    const say = (text: string): void => void said.push(text);
+    const { signal } = new AbortController();
+    for await (const row of recipesBench({ quick: true, only: [name], say, signal })) rows.push(row);
+    const { runs, claims } = await readRecipe(name);
+    for (const run of runs)
+      expect(said.some((line) => line.startsWith(`${name}, seed 11, ${run.name}: `))).toBe(true);
+    expect(rows.map(({ claim }) => claim)).toEqual(claims.map(({ claim }) => claim));
+    for (const row of rows) {
+      // One seed decides nothing.
+      expect(row).toMatchObject({ runs: 1, verdict: 'undecided', difference: null });
+      expect(row.ours).toBeGreaterThanOrEqual(0);
+      expect(row.ours).toBeLessThanOrEqual(1);
+    }
+  },
+);
