@@ -92,7 +92,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          runner: 'test/support/until-runner.ts',
+          runner: 'test/until-runner.ts',
           testTimeout: 300_000,
           hookTimeout: 120_000,
           // Each file brings up real servers and workers, which wait about half of their time.

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { z } from 'zod';
 import { PROMISES } from './selection.ts';
-import { LEFT_OUT_FILE, TESTS_UNTIL } from './support/until-runner.ts';
+import { LEFT_OUT_FILE, TESTS_UNTIL } from './until-runner.ts';
 
 // `npm test`, and with `--all` `npm run test:all`: the checks at once, then unit, replay and integration tests one after
 // another. `npm test` stops at the first part that fails. The last line is `N passed, N failed`: one for each check, and one for each

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { LEFT_OUT_FILE, TESTS_UNTIL } from '../../support/until-runner.ts';
+import { LEFT_OUT_FILE, TESTS_UNTIL } from '../../until-runner.ts';
 
 const root = path.resolve(import.meta.dirname, '..', '..', '..');
 const file = 'test/integration/store/object-store.test.ts';
