@@ -7,8 +7,8 @@ export const ROOT = path.resolve(import.meta.dirname, '..');
 
 const below = (folder, pattern) =>
   readdirSync(path.join(ROOT, folder), { recursive: true })
-    .filter((name) => pattern.test(name))
-    .map((name) => `${folder}/${name}`);
+    .filter((name) => pattern.test(String(name)))
+    .map((name) => path.posix.join(folder, String(name)));
 
 export const PAGES = new Set([
   'README.md',

@@ -5,12 +5,12 @@ import { pageOf, ROOT } from '../pages.mjs';
 
 // How the pages that write-pages.mjs writes are found and shown. A link to nothing fails the build.
 
-const titleOf = (file: string): string =>
-  /^# (.+)$/m.exec(readFileSync(path.join(ROOT, file), 'utf8'))![1]!.replaceAll('`', '');
-const page = (file: string, text = titleOf(file)) => ({ text, link: pageOf(file) });
+const titleOf = (file) =>
+  /^# (.+)$/m.exec(readFileSync(path.join(ROOT, file), 'utf8'))[1].replaceAll('`', '');
+const page = (file, text = titleOf(file)) => ({ text, link: pageOf(file) });
 /** The pages that an index page names, in its order. */
-const linked = (index: string, pattern: RegExp): string[] =>
-  Array.from(readFileSync(path.join(ROOT, index), 'utf8').matchAll(pattern), ([, name]) => name!);
+const linked = (index, pattern) =>
+  Array.from(readFileSync(path.join(ROOT, index), 'utf8').matchAll(pattern), ([, name]) => name);
 const recipes = linked('docs/recipes.md', /\]\(\.\.\/(recipes\/[^)/]+\/README\.md)\)/g);
 const decisions = linked('docs/adr/README.md', /\]\((\d{4}-[^)]+\.md)\)/g);
 
