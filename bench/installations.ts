@@ -114,12 +114,18 @@ export const withEngine = <T>(options: BenchOptions, use: (engine: Engine) => Pr
 
 /** Servers and workers with empty stores and caches, gone when `use` has ended, whichever way. */
 export function withInstallation<T>(
-  { say, signal, plugins, env }: BenchOptions & Pick<InstallationOptions, 'plugins' | 'env'>,
+  {
+    say,
+    signal,
+    plugins,
+    env,
+    processes,
+  }: BenchOptions & Pick<InstallationOptions, 'plugins' | 'env' | 'processes'>,
   use: (client: Client, installation: Installation) => Promise<T>,
 ): Promise<T> {
   return withTemporaryFolder(async (stateDir) => {
     signal.throwIfAborted();
-    const more = { ...(plugins && { plugins }), ...(env && { env }) };
+    const more = { ...(plugins && { plugins }), ...(env && { env }), ...(processes && { processes }) };
     const installation = await startInstallation({ stateDir, ui: false, onEvent: say, ...more });
     try {
       signal.throwIfAborted();

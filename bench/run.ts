@@ -13,6 +13,7 @@ import { enoughBench } from './enough.ts';
 import { familiesBench } from './families.ts';
 import { buildsBench, clockBench, diskBench, queueBench, stepsBench } from './faults.ts';
 import { footprintBench } from './footprint.ts';
+import { growthBench } from './growth/growth.ts';
 import { halfBillionBench } from './half-billion/half-billion.ts';
 import { historyBench } from './history.ts';
 import { isolationBench } from './isolation.ts';
@@ -42,6 +43,7 @@ const BENCHES: Record<string, Bench> = {
   dashboard: dashboardBench,
   families: familiesBench,
   footprint: footprintBench,
+  growth: growthBench,
   'ladder:steps': ladderStepsBench,
   'ladder:time': ladderTimeBench,
   methods: methodsBench,
@@ -63,7 +65,7 @@ const NAMES = Object.keys(BENCHES);
 /** What takes half an hour, needs most of a machine's memory, or things that no machine has by itself, runs where it is asked for by name. */
 const NOT_OF_ALL = /^(agent|half-billion|recipes|faults:)/;
 /** Those that compare cases, which `--only` names. */
-const WITH_CASES = new Set(['methods', 'claims', 'families', 'footprint', 'faults:builds']);
+const WITH_CASES = new Set(['methods', 'claims', 'families', 'footprint', 'growth', 'faults:builds']);
 const GROUPS = new Set(NAMES.filter((name) => name.includes(':')).map((name) => name.split(':')[0]!));
 
 type Written = Pick<BenchOptions, 'runs' | 'only' | 'out' | 'resume'> & { quick?: true };
