@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ids } from '../../../core/names.ts';
 import { reweighStep } from '../../../runs/reweigh/reweigh.ts';
@@ -68,4 +71,11 @@ test('killed while it replays, a run ends with the same weights, and its steps a
     expect(reproduced.exactly).not.toBe(false);
   }
   store.close();
+
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['--import', 'tsx', 'cli/gradus.ts', 'recompute', 'killed', '--state-dir', installation.stateDir],
+    { cwd: path.resolve(import.meta.dirname, '../../..') },
+  );
+  expect(stdout).toContain('all facts and the weights are the same');
 }, 400_000);
