@@ -3,6 +3,7 @@ import type { RecipeRun } from '../../recipes/recipe.ts';
 interface Stage {
   kind?: string;
   algorithm?: { minibatch?: number };
+  collect?: { kind: string };
   [field: string]: unknown;
 }
 
@@ -25,7 +26,8 @@ export function quickly(spec: RecipeRun['spec']): RecipeRun['spec'] {
           ...stage,
           maxSteps: 2,
           groupsPerStep: 4,
-          numGenerations: 2,
+          // A tree has the samples that its rounds need.
+          ...(stage.collect?.kind !== 'tree' && { numGenerations: 2 }),
           algorithm: { ...stage.algorithm, minibatch: 8 },
           graduation: { successAtLeast: GOAL, tasks: 8, everySteps: 2 },
         },
