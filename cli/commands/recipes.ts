@@ -1,18 +1,30 @@
 import { Command } from 'commander';
 import { commandLine } from '../../core/installation.ts';
 import { readRecipe, recipeNames } from '../../recipes/recipe.ts';
+import { printJson } from '../json/print-json.ts';
 import { note, print } from '../printable.ts';
 import { textTable } from '../../runs/text-table.ts';
 
 /** `gradus recipes`: published systems that can be run, and what each of them is said to show. */
 export function recipesCommand(): Command {
-  return new Command('recipes').action(async () => {
-    const rows: string[][] = [];
-    for (const name of await recipeNames()) {
-      const { paper, arxiv, claims } = await readRecipe(name);
-      rows.push([name, `${paper}\narXiv ${arxiv}`, claims.map(({ claim }) => claim).join('\n')]);
-    }
-    print(textTable(['recipe', 'paper', 'claim'], rows));
-    note(`"${commandLine('init --recipe NAME')}" writes one into this folder.`);
-  });
+  return new Command('recipes')
+    .option('--json', 'one JSON object a line')
+    .action(async ({ json }: { json?: boolean }) => {
+      const rows: string[][] = [];
+      for (const name of await recipeNames()) {
+        const { paper, arxiv, runs, claims } = await readRecipe(name);
+        rows.push([name, `${paper}\narXiv ${arxiv}`, claims.map(({ claim }) => claim).join('\n')]);
+        if (json === true)
+          printJson('recipes', {
+            name,
+            paper,
+            arxiv,
+            runs: runs.map((run) => run.name),
+            claims: claims.map(({ claim, treatment, control = null }) => ({ claim, treatment, control })),
+          });
+      }
+      if (json === true) return;
+      print(textTable(['recipe', 'paper', 'claim'], rows));
+      note(`"${commandLine('init --recipe NAME')}" writes one into this folder.`);
+    });
 }

@@ -4,6 +4,7 @@ import { checkOutput, environmentOutput } from './environments.ts';
 import { episodeOutput, foundOutput, replayOutput, textHitOutput, timelineOutput } from './episodes.ts';
 import { evaluateOutput } from './evaluate.ts';
 import { bytesOutput, operationsOutput, whyOutput } from './operations.ts';
+import { recipeOutput } from './recipes.ts';
 import {
   checkpointOutput,
   ledgerOutput,
@@ -27,6 +28,7 @@ export const OUTPUTS = {
   metrics: metricsOutput.describe('gradus metrics --json: one object a line, for each step'),
   operations: operationsOutput.describe('gradus operations --json: one object'),
   'operations-bytes': bytesOutput.describe('gradus operations --bytes --json: one object'),
+  recipes: recipeOutput.describe('gradus recipes --json: one object a line'),
   replay: replayOutput.describe('gradus replay --json: one object'),
   'review-list': reviewOutput.describe('gradus review list --json: one object a line'),
   reweigh: reweighOutput.describe('gradus reweigh --json: one object'),

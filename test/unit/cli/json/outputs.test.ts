@@ -3,7 +3,9 @@ import path from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
 import { OUTPUTS, outputJsonSchema } from '../../../../cli/json/outputs.ts';
+import { recipeOutput } from '../../../../cli/json/recipes.ts';
 import { runCommand } from '../../../../infra/setup/command.ts';
+import { recipeNames } from '../../../../recipes/recipe.ts';
 import { assertOutput } from '../../../support/json-output.ts';
 import { ROOT } from '../../../support/markdown.ts';
 
@@ -37,6 +39,15 @@ test('what `check` prints is as the published schema says, also to another progr
 test('what `environments` prints is as its schema says', async () => {
   const lines = (await gradus('environments', '--json')).trim().split('\n');
   expect(lines.length).toBeGreaterThan(5);
+});
+
+test('what `recipes` prints names each recipe once, with runs that its claims compare', async () => {
+  const lines = (await gradus('recipes', '--json')).trim().split('\n');
+  const recipes = lines.map((line) => recipeOutput.parse(JSON.parse(line)));
+  expect(recipes.map(({ name }) => name)).toEqual(await recipeNames());
+  for (const { runs, claims } of recipes)
+    for (const { treatment, control } of claims)
+      expect(runs).toEqual(expect.arrayContaining([treatment, ...(control === null ? [] : [control])]));
 });
 
 test('each command that has --json has a schema, and prints by it', () => {
