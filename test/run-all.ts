@@ -10,7 +10,7 @@ import { LEFT_OUT_FILE, TESTS_UNTIL } from './until-runner.ts';
 
 // `npm test`, and with `--all` `npm run test:all`: the checks at once, then unit, replay and integration tests one after
 // another. `npm test` stops at the first part that fails. The last line is `N passed, N failed`: one for each check, and one for each
-// test. Where TESTS_UNTIL is set, integration tests that no promise stands on are begun until then: others are left out, by name.
+// test. Where TESTS_UNTIL is set, integration tests are begun until then, those of promises first: others are left out, by name.
 
 interface Tally {
   passed: number;
@@ -99,14 +99,14 @@ const promises = PROMISES.flatMap(({ paths }) => paths.map((one) => `test/integr
 const noPromise = promises.map((one) => `--exclude=${one.endsWith('.ts') ? one : `${one}/**`}`);
 
 const folder = await mkdtemp(path.join(tmpdir(), 'gradus-test-'));
+const leftOut = path.join(folder, 'left-out');
+const inTime = { ...(until !== undefined && { [TESTS_UNTIL]: until }), [LEFT_OUT_FILE]: leftOut };
 const steps: [string, () => Promise<Tally>][] = [
   ['types, lint and format', checks],
   ['unit', () => tests('unit*', folder)],
   ['replay', () => tests('replay', folder)],
-  ['integration: promises', () => tests('integration', folder, promises)],
+  ['integration: promises', () => tests('integration', folder, promises, inTime)],
 ];
-const leftOut = path.join(folder, 'left-out');
-const inTime = { ...(until !== undefined && { [TESTS_UNTIL]: until }), [LEFT_OUT_FILE]: leftOut };
 if (all) steps.push(['integration: the rest', () => tests('integration', folder, noPromise, inTime)]);
 let late: string[] = [];
 const sum: Tally = { passed: 0, failed: 0 };
