@@ -17,6 +17,7 @@ import { growthBench } from './growth/growth.ts';
 import { halfBillionBench } from './half-billion/half-billion.ts';
 import { historyBench } from './history.ts';
 import { isolationBench } from './isolation.ts';
+import { killPlansBench } from './kill-plans.ts';
 import { ladderStepsBench, ladderTimeBench } from './ladder/ladder.ts';
 import { learnerBench } from './learner.ts';
 import { claimsBench, methodsBench } from './methods/methods.ts';
@@ -58,6 +59,7 @@ const BENCHES: Record<string, Bench> = {
   'faults:builds': buildsBench,
   'faults:clock': clockBench,
   'faults:disk': diskBench,
+  'faults:kills': killPlansBench,
   'faults:queue': queueBench,
   'faults:steps': stepsBench,
 };
@@ -65,7 +67,15 @@ const NAMES = Object.keys(BENCHES);
 /** What takes half an hour, needs most of a machine's memory, or things that no machine has by itself, runs where it is asked for by name. */
 const NOT_OF_ALL = /^(agent|half-billion|recipes|faults:)/;
 /** Those that compare cases, which `--only` names. */
-const WITH_CASES = new Set(['methods', 'claims', 'families', 'footprint', 'growth', 'faults:builds']);
+const WITH_CASES = new Set([
+  'methods',
+  'claims',
+  'families',
+  'footprint',
+  'growth',
+  'faults:builds',
+  'faults:kills',
+]);
 const GROUPS = new Set(NAMES.filter((name) => name.includes(':')).map((name) => name.split(':')[0]!));
 
 type Written = Pick<BenchOptions, 'runs' | 'only' | 'out' | 'resume'> & { quick?: true };
