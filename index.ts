@@ -5,6 +5,7 @@ export * from './environments/contract/session.ts';
 export { dealTasks, drawTask, randomOf, splitOfProblem } from './environments/contract/generated-tasks.ts';
 export type { Dealt, Shares } from './environments/contract/generated-tasks.ts';
 export { RandomStream } from './core/random.ts';
+export { callByCall } from './core/episode/call-by-call.ts';
 export { environmentReward } from './environments/verifiers/environment-reward.ts';
 export { exactMatch } from './environments/verifiers/exact-match.ts';
 export { formatVerifier } from './environments/verifiers/format.ts';

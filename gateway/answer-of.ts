@@ -28,10 +28,9 @@ export function answerOf(
 
 function readTurn(dialect: Dialect, text: string): SpokenTurn | undefined {
   if (dialect.read) return dialect.read(text);
-  const action = dialect.parse(text);
+  const action = dialect.parse(text, Infinity);
   if (action.kind === 'malformed') return undefined;
   const thought = /<think>(.*?)<\/think>/su.exec(text)?.[1]?.trim() ?? '';
-  return action.kind === 'call'
-    ? { thought, text: '', calls: [action.call] }
-    : { thought, text: action.answer, calls: [] };
+  if (action.kind === 'answer') return { thought, text: action.answer, calls: [] };
+  return { thought, text: '', calls: action.kind === 'call' ? [action.call] : action.calls };
 }

@@ -1,7 +1,9 @@
 import { GradusError } from '../core/errors.ts';
 import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
+import { refusalOfCalls } from '../core/schema/dialect.ts';
 import type { DialectSpec } from '../core/schema/dialect.ts';
 import { tokenizerConfigOf, withDialect } from '../engine/dialect/checkpoint-dialect.ts';
+import type { ChatMessage } from '../engine/dialect/contract.ts';
 import { openDialect } from '../engine/dialect/open-dialect.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
 import { environmentOf } from '../environments/host/environment-of.ts';
@@ -9,13 +11,16 @@ import type { Environments } from '../environments/host/environment-of.ts';
 import { textOf } from '../store/training/checkpoints.ts';
 import type { ModelFiles } from '../store/training/checkpoints.ts';
 
+/** What is read behind a turn with two calls. */
+const TWO_RESULTS: readonly ChatMessage[] = ['one', 'two'].map((content) => ({ role: 'tool', content }));
+
 /**
  * Throws GradusError('spec', 'invalid') unless a checkpoint can speak its dialect with the tools of every environment
  * that a run uses, so that it is found out before anything is spent.
  */
 export function assertSpeaks(
   files: ModelFiles,
-  { stages, evaluation }: Pick<CurriculumSpec, 'stages' | 'evaluation'>,
+  { stages, evaluation, sampling }: Pick<CurriculumSpec, 'stages' | 'evaluation' | 'sampling'>,
   dialect: DialectSpec | undefined,
   environments: Environments,
   written = { what: 'the curriculum spec', at: 'model.dialect' },
@@ -26,11 +31,15 @@ export function assertSpeaks(
   for (const name of new Set(arms.map(({ environment }) => environment))) {
     const { tools } = environmentOf(environments, name);
     try {
-      openDialect(
+      const spoken = openDialect(
         tokenizer,
         config,
         tools.map(({ described }) => described),
-      ).promptTokens([{ role: 'user', content: 'task' }]);
+      );
+      spoken.promptTokens([{ role: 'user', content: 'task' }]);
+      const refused = refusalOfCalls(spoken.name, sampling);
+      if (refused) throw new GradusError('spec', 'invalid', `sampling.maxParallelCalls: ${refused}`);
+      if ((sampling.maxParallelCalls ?? 1) > 1) spoken.messageTokens(TWO_RESULTS, '');
     } catch (cause) {
       if (!(cause instanceof GradusError)) throw cause;
       throw new GradusError(

@@ -1,4 +1,4 @@
-import { actsOf, callKey } from '../../core/episode/acts.ts';
+import { actsOf, keyOfNextCall } from '../../core/episode/acts.ts';
 import { keyOfDraws } from '../../core/episode/draws.ts';
 import type { Episode, ToolCall, Turn } from '../../core/episode/episode.ts';
 import type { Outcome } from '../../core/episode/outcome.ts';
@@ -213,7 +213,7 @@ async function callLong(context: AdvanceContext, episode: Episode, call: ToolCal
   const { environment, tools, signal, episodeId } = context;
   const tool = tools.find(({ name }) => name === call.name)!;
   const session = sessionOf(context, episode);
-  const idempotencyKey = callKey(episodeId, episode.turns.length);
+  const idempotencyKey = keyOfNextCall(episodeId, episode.turns);
   try {
     const called = await inAttempts(
       (attempt) => environment.call(call, { signal, idempotencyKey, attempt, session }, tools),

@@ -5,6 +5,7 @@ import type { Dialect } from '../../engine/dialect/contract.ts';
 import type { Alternative, SampleResult } from '../../engine/policy.ts';
 import type { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
+import { readAfter } from '../rollout/advance-episode.ts';
 import { beginCall } from '../rollout/begin-call.ts';
 import type { PolicyLease } from '../rollout/policies.ts';
 import type { ReplayableEpisode } from './stored-episode.ts';
@@ -185,11 +186,14 @@ function readAgain(
   const beginning = beginCall({ dialect, tokenizer }, tools, sampled.toolChoice ?? 0, key);
   if (!isDeepStrictEqual(beginning.slice(0, room), tokens.slice(0, begun)))
     differ(1, 0, 'the call that the episode begins with would be another one now');
-  for (const [i, { start, end, text, action, observation }] of turns.entries()) {
+  for (const [i, one] of turns.entries()) {
+    const { start, end, text, action, observation } = one;
     const turn = i + 1;
     const now = textOf(tokenizer, tokens.slice(i === 0 ? 0 : start, end));
     if (now !== text) differ(turn, start, 'its tokens would be another text now');
-    const parsed = JSON.parse(JSON.stringify(dialect.parse(text))) as unknown;
+    const parsed = JSON.parse(
+      JSON.stringify(dialect.parse(text, sampled.sampling.maxParallelCalls)),
+    ) as unknown;
     if (!isDeepStrictEqual(parsed, action))
       differ(turn, start, 'its text would be read as something else now');
     const cut = i === turns.length - 1 && status.kind === 'truncated' && status.limit === 'tokens';
@@ -199,10 +203,7 @@ function readAgain(
     if (end > start && ((end - start > 1 && over(end - 1)) || !(cut || over(end))))
       differ(turn, end - 1, 'it would end elsewhere now');
     const next = turns[turn]?.start ?? tokens.length;
-    const read =
-      observation && !observation.done
-        ? dialect.observationTokens(observation, text).slice(0, room - end)
-        : [];
+    const read = observation && !observation.done ? readAfter(dialect, one).slice(0, room - end) : [];
     if (!isDeepStrictEqual(read, tokens.slice(end, next)))
       differ(turn, end, 'what came back to it would be other tokens now');
   }

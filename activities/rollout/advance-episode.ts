@@ -1,4 +1,5 @@
-import { actsOf, callKey } from '../../core/episode/acts.ts';
+import { actsOf, keyOfNextCall } from '../../core/episode/acts.ts';
+import { joinedObservation } from '../../core/episode/call-by-call.ts';
 import type { Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { RandomKey } from '../../core/random.ts';
@@ -58,8 +59,10 @@ export async function advanceEpisode(context: AdvanceContext, episode: Episode):
 }
 
 async function takeTurns(context: AdvanceContext, episode: Episode): Promise<void> {
-  const { tokenizer, dialect, tools, sampling } = context;
+  const { tokenizer, dialect, sampling } = context;
   const room = roomOf(context);
+  // One that a long call came back to may have others to make.
+  await makeCalls(context, episode);
   while (episode.status.kind === 'running') {
     if (episode.turns.length >= sampling.maxTurns) return truncate(episode, 'turns');
     const begun = episode.turns.length === 0 ? (context.beginning ?? []) : [];
@@ -73,21 +76,35 @@ async function takeTurns(context: AdvanceContext, episode: Episode): Promise<voi
       append(episode, sampled.tokens[i]!, 1, sampled.samplerLogprobs[i]!, sampled.kept?.[i]);
     }
     const text = tokenizer.decode([...begun, ...sampled.tokens]);
-    const turn: Turn = { start, end: episode.tokens.length, text, action: dialect.parse(text) };
+    const action = dialect.parse(text, sampling.maxParallelCalls);
+    const turn: Turn = { start, end: episode.tokens.length, text, action };
     episode.turns.push(turn);
     if (sampled.finish === 'length') return truncate(episode, 'tokens');
 
-    const { action } = turn;
     if (action.kind === 'answer') {
       episode.status = { kind: 'answered', answer: action.answer };
     } else if (action.kind === 'malformed') {
       observe(context, episode, malformedObservation(action.reason));
-    } else {
-      const tool = tools.find(({ name }) => name === action.call.name);
-      if (tool?.placement === 'long') await prepareLong(context, episode, action.call);
-      else await callInline(context, episode, action.call, tool);
-    }
+    } else await makeCalls(context, episode);
   }
+}
+
+/** Makes the calls that the last turn has left, one after the other, up to a long one or to the end of the episode. */
+async function makeCalls(context: AdvanceContext, episode: Episode): Promise<void> {
+  for (let call = nextCall(episode); call; call = nextCall(episode)) {
+    const { name } = call;
+    const tool = context.tools.find((other) => other.name === name);
+    if (tool?.placement === 'long') await prepareLong(context, episode, call);
+    else await callInline(context, episode, call, tool);
+  }
+}
+
+/** The call that an episode's last turn is to make next; undefined where there is none, or the episode does not go on. */
+function nextCall({ status, turns }: Episode): ToolCall | undefined {
+  const turn = turns.at(-1);
+  if (status.kind !== 'running' || !turn || turn.observation) return undefined;
+  if (turn.action.kind === 'call') return turn.action.call;
+  return turn.action.kind === 'calls' ? turn.action.calls[turn.results?.length ?? 0] : undefined;
 }
 
 /** An episode's session, as its turns have left it. */
@@ -119,25 +136,45 @@ export function observeCall(
   observe(context, episode, observation);
 }
 
-/** Appends what a tool answered, as the policy reads it; the episode goes on, unless that fills it up or ends it. */
+/**
+ * Appends what a tool answered, as the policy reads it; the episode goes on, unless that fills it up or ends it. Of a turn
+ * with several calls nothing is read before all of them are made.
+ */
 export function observe(
   context: Pick<AdvanceContext, 'dialect' | 'sampling' | 'maxPositions' | 'promptTokens'>,
   episode: Episode,
   observation: Observation,
 ): void {
   const turn = episode.turns.at(-1)!;
-  turn.observation = observation;
+  if (turn.action.kind === 'calls') {
+    turn.results = [...(turn.results ?? []), observation];
+    if (observation.done || turn.results.length === turn.action.calls.length)
+      turn.observation = joinedObservation(turn.results);
+  } else turn.observation = observation;
   if (observation.done) {
     // Nobody reads it any more.
     episode.status = { kind: 'ended' };
     return;
   }
   episode.status = { kind: 'running' };
-  const tokens = context.dialect.observationTokens(observation, turn.text);
+  if (!turn.observation) return;
+  const tokens = readAfter(context.dialect, turn);
   const left = Math.max(0, roomOf(context) - episode.tokens.length);
   for (const token of tokens.slice(0, left)) append(episode, token, 0, 0);
   if (tokens.length >= left) truncate(episode, 'tokens');
 }
+
+/** What the policy reads after a turn that it has all results of. */
+export const readAfter = (
+  dialect: Pick<Dialect, 'observationTokens' | 'messageTokens'>,
+  { text, observation, results }: Turn,
+): number[] =>
+  results
+    ? dialect.messageTokens(
+        results.map((one) => ({ role: 'tool', content: one.text })),
+        text,
+      )
+    : dialect.observationTokens(observation!, text);
 
 /** An episode that has ended lets go of its session, which has the last word unless the episode has failed. */
 async function endSession(context: AdvanceContext, episode: Episode): Promise<void> {
@@ -187,7 +224,7 @@ async function callInline(
 ): Promise<void> {
   const { environment, tools, signal, incident } = context;
   const session = sessionOf(context, episode);
-  const idempotencyKey = callKey(context.episodeId, episode.turns.length);
+  const idempotencyKey = keyOfNextCall(context.episodeId, episode.turns);
   let called: Called;
   try {
     called = await inAttempts(

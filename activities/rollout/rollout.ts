@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { callKey } from '../../core/episode/acts.ts';
+import { keyOfNextCall, placeOfCall } from '../../core/episode/acts.ts';
 import { keyOfDraws } from '../../core/episode/draws.ts';
 import type { Episode, EpisodeStatus, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
@@ -160,7 +160,7 @@ export function createRollout(given: RolloutDependencies) {
         await together(signal, [...returned.entries()], async ([i, one], shared) => {
           const followed = await openEpisode(deps, group, lease, one);
           const { episode } = followed;
-          const key = keyOf(group, `${episodeIndex(group, episode)}-${episode.turns.length}`);
+          const key = keyOf(group, `${episodeIndex(group, episode)}-${placeOfCall(one.call.id).place}`);
           await advanceOne(deps, group, lease, followed, advance, incidents.asker(shared));
           const kept = await deps.store.putIfAbsent(key, pages, [followed], { signal: shared });
           episodes[i] = { part: kept.ref, call: dueCall(deps, group, episodeOf(kept.value, one.call)) };
@@ -591,7 +591,7 @@ function dueCall(
     environment,
     file,
     tool: name,
-    id: callKey(`${longName(group)}/${episodeIndex(group, episode)}`, episode.turns.length),
+    id: keyOfNextCall(`${longName(group)}/${episodeIndex(group, episode)}`, episode.turns),
     timeoutSeconds: tool.limits.timeoutSeconds,
     maxAttempts: toolAttempts(tool),
     once: tool.effect === 'once',

@@ -1,4 +1,5 @@
 import { Context } from '@temporalio/activity';
+import { placeOfCall } from '../../core/episode/acts.ts';
 import type { ToolCall } from '../../core/episode/episode.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
@@ -50,7 +51,7 @@ export function createTools(deps: ToolDependencies, heartbeats?: Heartbeats) {
         ref: task.ref,
         tools,
         environment,
-        episodeId: call.id.slice(0, call.id.lastIndexOf('/')),
+        episodeId: placeOfCall(call.id).episode,
       };
       const asked = { call: status.call, session: sessionOf(about, episode), tools };
       const answer = await attemptCalls(alive, environment, call, asked, incidents);

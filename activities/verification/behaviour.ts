@@ -1,8 +1,9 @@
 import { groupStatistics } from '../../core/algorithms/advantage.ts';
 import { callAndResult } from '../../core/episode/call-and-result.ts';
+import { callByCall } from '../../core/episode/call-by-call.ts';
 import { mixesSuccess } from '../../core/algorithms/group-baseline.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
-import { reachedTool } from '../../core/episode/facts.ts';
+import { reachedTools } from '../../core/episode/facts.ts';
 import { observedTokens } from '../../core/episode/paths.ts';
 import { isRewarded, trainableReward } from '../../core/episode/outcome.ts';
 import { succeeded } from '../../core/episode/reward.ts';
@@ -70,11 +71,10 @@ function ofOneEpisode(episode: Episode): BehaviourCounts {
   const outcome = episode.outcome!;
   const sampled = mask.reduce<number>((sum, bit) => sum + bit, 0);
   const answeredWith = (error: string): number =>
-    turns.filter(({ observation }) => observation?.error === error).length;
+    turns.flatMap(callByCall).filter(({ observation }) => observation?.error === error).length;
   const reached = new Map<string, number>();
   for (const turn of turns) {
-    const tool = reachedTool(turn, status);
-    if (tool !== null) reached.set(tool, (reached.get(tool) ?? 0) + 1);
+    for (const tool of reachedTools(turn, status)) reached.set(tool, (reached.get(tool) ?? 0) + 1);
   }
   const fourGrams = fourGramsByTurn(own(episode));
   return {
@@ -120,12 +120,15 @@ const inherited = (episode: Episode): Episode => ({
 
 /** Every call as one text: equal calls, equal texts. */
 const callsOf = ({ turns }: Episode): string[] =>
-  turns.flatMap(({ action }) =>
-    action.kind === 'call' ? [canonicalJson([action.call.name, action.call.arguments])] : [],
-  );
+  turns
+    .flatMap(callByCall)
+    .flatMap(({ action }) =>
+      action.kind === 'call' ? [canonicalJson([action.call.name, action.call.arguments])] : [],
+    );
 
 /** Likewise, each with what it returned. */
-const answeredCalls = ({ turns }: Episode): string[] => turns.flatMap((turn) => callAndResult(turn) ?? []);
+const answeredCalls = ({ turns }: Episode): string[] =>
+  turns.flatMap(callByCall).flatMap((turn) => callAndResult(turn) ?? []);
 
 /** Of how many an equal one stands before. */
 const repeated = (all: readonly (string | number)[]): number => all.length - new Set(all).size;

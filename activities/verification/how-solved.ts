@@ -1,4 +1,5 @@
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
+import { callByCall } from '../../core/episode/call-by-call.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
@@ -29,11 +30,13 @@ function ofTask(reward: RewardSpec, samples: readonly Episode[]): HowSolved {
 
 function ofEpisode({ mask, turns, status }: Episode, solved: boolean): HowSolved {
   const tokens = mask.reduce<number>((sum, bit) => sum + bit, 0);
-  const calls = turns.flatMap(({ action, observation }) =>
-    action.kind === 'call'
-      ? [{ call: action.call, good: observation !== undefined && !observation.error }]
-      : [],
-  );
+  const calls = turns
+    .flatMap(callByCall)
+    .flatMap(({ action, observation }) =>
+      action.kind === 'call'
+        ? [{ call: action.call, good: observation !== undefined && !observation.error }]
+        : [],
+    );
   const multiStep = new Set(calls.map(({ call }) => canonicalJson([call.name, call.arguments]))).size >= 2;
   const erred = turns.some(({ observation }) => observation?.error !== undefined);
   const over = status.kind === 'answered' || status.kind === 'ended';

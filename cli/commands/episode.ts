@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { GradusError } from '../../core/errors.ts';
+import { callByCall } from '../../core/episode/call-by-call.ts';
 import { episodeFactsOf } from '../../core/episode/facts.ts';
 import { isRewarded } from '../../core/episode/outcome.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
@@ -44,11 +45,14 @@ export function episodeCommand(): Command {
             `${ref.environment}, level ${ref.level}, ${ref.split} ${ref.index}; weights ${group.weights.slice(0, 12)}`,
           );
           print(`— prompt\n${prompt}`);
-          for (const [i, { text, start, end, observation }] of sampled.turns.entries()) {
-            print(`— turn ${i + 1}, ${end - start} tokens\n${text}`);
-            if (!observation) continue;
-            const seconds = observation.seconds === undefined ? '' : `, ${observation.seconds.toFixed(3)} s`;
-            print(`— ${observation.error ?? 'observation'}${seconds}\n${observation.text}`);
+          for (const [i, turn] of sampled.turns.entries()) {
+            print(`— turn ${i + 1}, ${turn.end - turn.start} tokens\n${turn.text}`);
+            for (const { observation } of callByCall(turn)) {
+              if (!observation) continue;
+              const seconds =
+                observation.seconds === undefined ? '' : `, ${observation.seconds.toFixed(3)} s`;
+              print(`— ${observation.error ?? 'observation'}${seconds}\n${observation.text}`);
+            }
           }
           const [facts] = episodeFactsOf({ ...group, episodes: [sampled] }, reward);
           const { outcome, reason, success, reward: earned, sampledTokens } = facts!;

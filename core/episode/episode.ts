@@ -12,6 +12,8 @@ export interface ToolCall {
 /** What a turn of the policy asks for. `malformed` gets an error observation that the policy can learn from. */
 export type Action =
   | { kind: 'call'; call: ToolCall }
+  /** Two or more, in order, where the spec allows a turn several (`sampling.maxParallelCalls`). */
+  | { kind: 'calls'; calls: ToolCall[] }
   | { kind: 'answer'; answer: string }
   | { kind: 'malformed'; reason: string };
 
@@ -59,7 +61,10 @@ export interface Turn {
   end: number;
   text: string;
   action: Action;
+  /** Of several calls: what all of them brought together, once no other is to be made. */
   observation?: Observation;
+  /** Of several calls: what each brought, in order, as far as they were made. */
+  results?: Observation[];
 }
 
 /**

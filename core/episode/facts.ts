@@ -1,3 +1,4 @@
+import { callByCall } from './call-by-call.ts';
 import type { RewardSpec } from '../schema/reward.ts';
 import type { Episode, GroupTask, Observation, RolloutGroup, Turn } from './episode.ts';
 import { isRewarded } from './outcome.ts';
@@ -93,20 +94,25 @@ function ofEpisode(episode: Episode, reward: Pick<RewardSpec, 'components'>) {
 }
 
 function ofTurns({ turns, status }: Pick<Episode, 'turns' | 'status'>) {
-  const observations = turns.flatMap(({ observation }) => observation ?? []);
+  const single = turns.flatMap(callByCall);
+  const observations = single.flatMap(({ observation }) => observation ?? []);
   return {
     turns: turns.length,
-    calls: turns.filter(({ action }) => action.kind === 'call').length,
-    tools: counted(turns.flatMap((turn) => reachedTool(turn, status) ?? [])),
+    calls: single.filter(({ action }) => action.kind === 'call').length,
+    tools: counted(turns.flatMap((turn) => reachedTools(turn, status))),
     errors: counted(observations.flatMap(({ error }) => error ?? [])),
     toolSeconds: observations.reduce((sum, { seconds }) => sum + (seconds ?? 0), 0),
   };
 }
 
-/** The tool that a turn has called; one that had not answered when the episode was cut off may be none that there is. */
-export function reachedTool({ action, observation }: Turn, status: Episode['status']): string | null {
-  const known = observation ? observation.error !== 'unknown-tool' : status.kind === 'failed';
-  return action.kind === 'call' && known ? action.call.name : null;
+/** The tools that a turn has called; one that had not answered when the episode was cut off may be none that there is. */
+export function reachedTools(turn: Turn, status: Episode['status']): string[] {
+  // Of several calls the first that brought nothing is the one that failed; those behind it were not made.
+  const failed = status.kind === 'failed' && !turn.observation ? (turn.results?.length ?? 0) : -1;
+  return callByCall(turn).flatMap(({ action, observation }, i) => {
+    const known = observation ? observation.error !== 'unknown-tool' : i === failed;
+    return action.kind === 'call' && known ? [action.call.name] : [];
+  });
 }
 
 /** A policy may write any name: a map knows `__proto__` as well as others, and so does what is made of its entries. */

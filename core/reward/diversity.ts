@@ -1,4 +1,5 @@
 import type { DiversityRule } from '../schema/reward-rules.ts';
+import { callByCall } from '../episode/call-by-call.ts';
 import { canonicalJson } from '../json/canonical-json.ts';
 import { canonicalAnswer } from './rule.ts';
 import type { JudgedSample, RuleVerdict } from './rule.ts';
@@ -33,6 +34,7 @@ export function diversityScores({ of, by }: DiversityRule, samples: readonly Jud
 
 const callsOf = ({ episode }: JudgedSample): string =>
   episode.turns
+    .flatMap(callByCall)
     .flatMap(({ action }) =>
       action.kind === 'call' ? [`${action.call.name} ${canonicalJson(action.call.arguments)}`] : [],
     )

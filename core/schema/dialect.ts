@@ -5,6 +5,7 @@ import type { Refuse } from './check.ts';
 import { refuseExtension } from '../extensions/registry.ts';
 import { givenName, present } from '../fields.ts';
 import type { Present } from '../fields.ts';
+import type { SamplingSpec } from './sampling.ts';
 
 export const dialectSchema = z
   .strictObject({
@@ -45,6 +46,18 @@ export type DialectSpec = Present<WrittenDialect>;
 /** Fields that are absent stay absent. */
 export const dialectOfSpec = (written: WrittenDialect): DialectSpec =>
   Object.fromEntries(present(written)) as unknown as DialectSpec;
+
+/** Dialects whose turns end with a call. */
+const ONE_CALL: readonly DialectSpec['name'][] = ['gradus', 'search-r1', 'retool'];
+
+/** Why a dialect cannot make as many calls in a turn; null where it can. */
+export const refusalOfCalls = (
+  name: DialectSpec['name'],
+  { maxParallelCalls = 1 }: Pick<SamplingSpec, 'maxParallelCalls'>,
+): string | null =>
+  maxParallelCalls > 1 && ONE_CALL.includes(name)
+    ? `a turn of ${name} ends with its call, so that it has no second one: leave it out, or take ${DIALECTS.filter((one) => !ONE_CALL.includes(one)).join(', ')} as model.dialect`
+    : null;
 
 export function checkDialect(
   { from, dialect }: { from?: string | undefined; dialect?: WrittenDialect | undefined },

@@ -3,7 +3,7 @@ import type { CheckpointRef } from '../refs.ts';
 import { weightShapes } from '../model/config.ts';
 import type { Refuse } from './check.ts';
 import { checkpointName, count, present, readCheckpointName } from '../fields.ts';
-import { checkDialect, dialectOfSpec, dialectSchema } from './dialect.ts';
+import { checkDialect, dialectOfSpec, dialectSchema, refusalOfCalls } from './dialect.ts';
 import type { DialectSpec } from './dialect.ts';
 import { loraSchema } from './lora.ts';
 import type { SamplingSpec } from './sampling.ts';
@@ -101,6 +101,9 @@ function shapeOf(model: WrittenModel): ModelSpec {
 
 export function checkModel(written: WrittenModel, sampling: SamplingSpec, refuse: Refuse): void {
   checkDialect(written, refuse);
+  const spoken = written.from === undefined ? 'gradus' : written.dialect?.name;
+  const refused = spoken && refusalOfCalls(spoken, sampling);
+  if (refused) refuse(['sampling', 'maxParallelCalls'], refused);
   if (written.from !== undefined) {
     for (const field of Object.keys(MODEL_DEFAULTS) as (keyof typeof MODEL_DEFAULTS)[]) {
       if (written[field] !== undefined)

@@ -29,6 +29,11 @@ export const samplingSchema = z
     maxTurns: count(1000, 'each turn of each episode is stored')
       .default(8)
       .describe('Policy turns per episode.'),
+    maxParallelCalls: count(100, 'each is made before the next turn')
+      .optional()
+      .describe(
+        "Tool calls that a turn may make, one after the other (verl's max_parallel_calls). Default: 1. A turn with more makes none, and reads an error.",
+      ),
     maxCompletionTokens: count(MOST_POSITIONS, 'no model has room for more')
       .default(160)
       .describe('Tokens after the prompt: sampled and observed.'),

@@ -1,5 +1,6 @@
 import type { FC } from 'hono/jsx';
-import type { Episode, Turn } from '../../core/episode/episode.ts';
+import { callByCall } from '../../core/episode/call-by-call.ts';
+import type { Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import { tokenAdvantages } from '../../runs/episodes/token-advantages.ts';
@@ -195,29 +196,36 @@ const Turns: FC<{
               <Tokens tokens={shown.slice(turn.start - from, (some[i + 1]?.start ?? end) - from)} by={by} />
             </pre>
           )}
-          {turn.observation && (
+          {observed(turn).map(({ text, error, seconds, reward }, n) => (
             <details open={shown === null}>
               <summary>
-                what came back{turn.observation.error && <span class="bad">: {turn.observation.error}</span>}
-                {turn.observation.seconds !== undefined && `, after ${duration(turn.observation.seconds)}`}
-                {turn.observation.reward !== undefined && `, reward ${turn.observation.reward}`}
+                what came back{n > 0 && ` of call ${n + 1}`}
+                {error && <span class="bad">: {error}</span>}
+                {seconds !== undefined && `, after ${duration(seconds)}`}
+                {reward !== undefined && `, reward ${reward}`}
               </summary>
-              <TextBlock value={turn.observation.text} label={`observation of turn ${first + i + 1}`} />
-            </details>
-          )}
-          {(turn.observation?.images ?? []).map(({ sha256, mediaType, bytes }) =>
-            PICTURES.has(mediaType) ? (
-              <img
-                src={`${runAt(place.run)}/images/${episodeAt(place).split('/episodes/')[1]}/${sha256}`}
-                alt={`What the tool showed: ${mediaType}, ${bytes} bytes`}
-                loading="lazy"
+              <TextBlock
+                value={text}
+                label={`observation of turn ${first + i + 1}${n > 0 ? `, call ${n + 1}` : ''}`}
               />
-            ) : (
-              <p class="note">
-                An image of type <Text value={mediaType} max={60} />, {bytes} bytes, which is not shown here.
-              </p>
-            ),
-          )}
+            </details>
+          ))}
+          {observed(turn)
+            .flatMap(({ images = [] }) => images)
+            .map(({ sha256, mediaType, bytes }) =>
+              PICTURES.has(mediaType) ? (
+                <img
+                  src={`${runAt(place.run)}/images/${episodeAt(place).split('/episodes/')[1]}/${sha256}`}
+                  alt={`What the tool showed: ${mediaType}, ${bytes} bytes`}
+                  loading="lazy"
+                />
+              ) : (
+                <p class="note">
+                  An image of type <Text value={mediaType} max={60} />, {bytes} bytes, which is not shown
+                  here.
+                </p>
+              ),
+            )}
         </li>
       ))}
       {shown !== null && until < end && (
@@ -229,15 +237,30 @@ const Turns: FC<{
   );
 };
 
+/** What came back to a turn, call by call. */
+const observed = (turn: Turn): Observation[] =>
+  callByCall(turn).flatMap(({ observation }) => observation ?? []);
+
+const CallOf: FC<{ call: ToolCall }> = ({ call }) => (
+  <>
+    calls <code>{<Text value={call.name} max={100} />}</code>{' '}
+    <code>
+      <Text value={JSON.stringify(call.arguments)} max={1000} />
+    </code>
+  </>
+);
+
 const TurnOf: FC<{ place: Place; turn: Turn }> = ({ turn: { action } }) => (
   <p>
     {action.kind === 'call' ? (
-      <>
-        calls <code>{<Text value={action.call.name} max={100} />}</code>{' '}
-        <code>
-          <Text value={JSON.stringify(action.call.arguments)} max={1000} />
-        </code>
-      </>
+      <CallOf call={action.call} />
+    ) : action.kind === 'calls' ? (
+      action.calls.map((call, i) => (
+        <>
+          {i > 0 && <br />}
+          <CallOf call={call} />
+        </>
+      ))
     ) : action.kind === 'answer' ? (
       <>
         answers <Text value={action.answer} max={500} />

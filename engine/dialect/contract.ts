@@ -63,8 +63,11 @@ export interface Dialect {
    * whatever follows. A turn is cut after the first token that makes it true.
    */
   isOver?(text: string): boolean;
-  /** What a turn asks for. Never throws: what does not parse is `malformed`, with a reason that the policy can learn from. */
-  parse(text: string): Action;
+  /**
+   * What a turn asks for. Never throws: what does not parse is `malformed`, with a reason that the policy can learn from; so
+   * is a turn with more than `mostCalls` calls, 1 unless given. Dialects whose turns end with a call know no more than one.
+   */
+  parse(text: string, mostCalls?: number): Action;
   /**
    * A turn with its thought, and with several calls in the dialects that have them; undefined for what does not parse. Absent:
    * `parse` says all there is.

@@ -47,7 +47,7 @@ export function deepseekDialect(
     observationTokens: ({ text }) => frame.observationTokens(text),
     messageTokens: (messages) => frame.messageTokens(messages),
     stopTokens: turnEnds.map((token) => tokenizer.idOf(token)),
-    parse: (text) => actionOf(read(text)),
+    parse: (text, mostCalls) => actionOf(read(text), mostCalls),
     read: (text) => spokenOf(read(text)),
     canWrite: () => true,
     turnText,

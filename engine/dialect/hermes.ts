@@ -5,6 +5,8 @@ import type { Dialect, SpokenTurn, WrittenTurn } from './contract.ts';
 import type { Guard } from './guard.ts';
 import { parseJsonCall } from './json-call.ts';
 import { malformed } from './malformed.ts';
+import { actionOf } from './spoken-turn.ts';
+import type { ReadTurn } from './spoken-turn.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
 import { splitThought } from './thought.ts';
 import { withEnd, withoutEnd } from './turn-end.ts';
@@ -13,10 +15,11 @@ import { assertOneAction, assertPlain, callJson, readBack, turnTokensOf } from '
 const OPEN = '<tool_call>';
 const CLOSE = '</tool_call>';
 const TAGS = /<\/?(?:tool_call|tool_response|think)>/u;
+const RESPONSE = /<\/?tool_response>/u;
 
 /**
- * What Hermes 2 Pro introduced and Qwen2.5 and Qwen3 speak: an optional thought, optional text, then one
- * `<tool_call>` with JSON in it; a turn without a call is the answer.
+ * What Hermes 2 Pro introduced and Qwen2.5 and Qwen3 speak: an optional thought, optional text, then a
+ * `<tool_call>` with JSON in it for each call; a turn without a call is the answer.
  */
 export function hermesDialect(
   tokenizer: Tokenizer,
@@ -27,7 +30,10 @@ export function hermesDialect(
 ): Dialect {
   frame.assertSplits();
   const opened = frame.opensThought;
-  const parse = (text: string): Action => parseHermes(withoutEnd(text, turnEnds), opened);
+  const parse = (text: string, mostCalls = 1): Action => {
+    const turn = withoutEnd(text, turnEnds);
+    return mostCalls === 1 ? parseHermes(turn, opened) : parseCalls(turn, opened, mostCalls);
+  };
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
     const { think, call, answer, raw } = turn;
@@ -59,11 +65,11 @@ export function hermesDialect(
 }
 
 /** Reads a turn without its end token. Several calls in a turn are refused, because one was asked for. */
-export function parseHermes(text: string, opened = false): Action {
+export function parseHermes(text: string, opened = false, mostCalls = 1): Action {
   const thought = splitThought(text, opened);
   if ('problem' in thought) return malformed(thought.problem);
   const { rest } = thought;
-  const response = /<\/?tool_response>/u.exec(rest)?.[0];
+  const response = RESPONSE.exec(rest)?.[0];
   const start = rest.indexOf(OPEN);
   if (start < 0) {
     if (rest.includes(CLOSE)) return malformed(`unexpected ${CLOSE}`);
@@ -80,21 +86,35 @@ export function parseHermes(text: string, opened = false): Action {
   if (response !== undefined) return malformed(`${response} is for tools to write`);
   if (after.trim() !== '') return malformed(`text after ${CLOSE}`);
   if (rest.slice(0, start).includes(CLOSE)) return malformed(`unexpected ${CLOSE}`);
-  return parseJsonCall(content, ['arguments']);
+  return parseJsonCall(content, ['arguments'], mostCalls);
+}
+
+/** The same where a turn may have so many. */
+function parseCalls(text: string, opened: boolean, mostCalls: number): Action {
+  const read = readCalls(text, opened, mostCalls);
+  const forged = 'problem' in read ? undefined : RESPONSE.exec(read.text)?.[0];
+  return forged === undefined ? actionOf(read, mostCalls) : malformed(`${forged} is for tools to write`);
+}
+
+/** As `Dialect.read` gives it. */
+export function readHermes(text: string, opened = false): SpokenTurn | undefined {
+  const read = readCalls(text, opened);
+  return 'problem' in read || (read.calls.length === 0 && read.text === '') ? undefined : read;
 }
 
 /** A turn without its end token, with all of its calls; nothing but white space may stand between and after them. */
-export function readHermes(text: string, opened = false): SpokenTurn | undefined {
+function readCalls(text: string, opened: boolean, mostCalls = 1): ReadTurn {
   const thought = splitThought(text, opened);
-  if ('problem' in thought) return undefined;
+  if ('problem' in thought) return thought;
   const { rest } = thought;
   const first = rest.indexOf(OPEN);
   const said = first < 0 ? rest : rest.slice(0, first);
+  if (said.includes(CLOSE)) return { problem: `unexpected ${CLOSE}` };
   // Each call by the rules for one: what is wrong in it is wrong here.
   const pieces = first < 0 ? [] : rest.slice(first).split(/(?=<tool_call>)/u);
-  const calls = pieces.map((piece) => parseHermes(piece));
-  if (said.includes(CLOSE) || calls.some(({ kind }) => kind !== 'call')) return undefined;
-  if (calls.length === 0 && said.trim() === '') return undefined;
+  const calls = pieces.map((piece) => parseHermes(piece, false, mostCalls));
+  const wrong = calls.find((one) => one.kind === 'malformed');
+  if (wrong) return { problem: wrong.reason };
   return {
     thought: text
       .slice(0, text.length - rest.length)

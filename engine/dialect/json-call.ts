@@ -4,12 +4,13 @@ import { malformed } from './malformed.ts';
 
 /**
  * `{"name": …, "<key>": {…}}` as models write calls. Arguments may come as a string of JSON, as in OpenAI's messages;
- * other fields (an id, a type) are passed over.
+ * other fields (an id, a type) are passed over. `mostCalls`: of the turn, for what a policy is told.
  */
-export function parseJsonCall(content: string, keys: readonly string[]): Action {
+export function parseJsonCall(content: string, keys: readonly string[], mostCalls = 1): Action {
   const json = readJson(content);
   if (json === undefined) return malformed('call is not JSON');
-  if (Array.isArray(json)) return malformed('one call a turn, not a list');
+  if (Array.isArray(json))
+    return malformed(mostCalls === 1 ? 'one call a turn, not a list' : 'call is a list and not an object');
   if (!isObject(json)) return malformed('call is not an object');
   const { name } = json;
   if (typeof name !== 'string' || name === '') return malformed('call has no name');

@@ -1,9 +1,10 @@
-import type { Action } from '../../core/episode/episode.ts';
+import type { Action, ToolCall } from '../../core/episode/episode.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 import type { Dialect, SpokenTurn, WrittenTurn } from './contract.ts';
 import type { Guard } from './guard.ts';
 import { parseJsonCall, readJson } from './json-call.ts';
 import { malformed } from './malformed.ts';
+import { actionOf } from './spoken-turn.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
 import { withEnd, withoutEnd } from './turn-end.ts';
 import { assertOneAction, assertPlain, callJson, readBack, turnTokensOf } from './written-turn.ts';
@@ -14,7 +15,7 @@ const SPECIAL = /<\|(?:python_tag|start_header_id|end_header_id|begin_of_text)\|
 const CALL_LIKE = /\{\s*"(?:name|type)"\s*:/u;
 
 /**
- * What Llama 3.1 and 3.2 speak: a call is a turn of nothing but `{"name": …, "parameters": {…}}`, optionally after
+ * What Llama 3.1 and 3.2 speak: a turn that calls is nothing but `{"name": …, "parameters": {…}}`, optionally after
  * `<|python_tag|>`; results come from the `ipython` role; any other turn is the answer. An answer cannot begin with
  * `{`, which always means a call.
  */
@@ -25,7 +26,7 @@ export function llama3Dialect(
   turnEnds: readonly string[],
 ): Dialect {
   frame.assertSplits();
-  const parse = (text: string): Action => parseLlama3(withoutEnd(text, turnEnds));
+  const parse = (text: string, mostCalls = 1): Action => parseCalls(withoutEnd(text, turnEnds), mostCalls);
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
     // There is no place for a thought: what the template writes for a turn that calls is the call alone.
@@ -72,6 +73,20 @@ export function parseLlama3(text: string): Action {
   return parseJsonCall(body, ['parameters', 'arguments']);
 }
 
+/** The same where a turn may have so many. */
+function parseCalls(text: string, mostCalls: number): Action {
+  const one = parseLlama3(text);
+  if (mostCalls === 1 || one.kind !== 'malformed') return one;
+  const calls: ToolCall[] = [];
+  for (const piece of callsIn(text)) {
+    const each = parseLlama3(piece);
+    if (each.kind === 'call') calls.push(each.call);
+    else if (calls.length > 0 && !piece.startsWith('{')) return malformed('text after the call');
+    else return each.kind === 'malformed' ? each : malformed('call is not an object');
+  }
+  return actionOf({ thought: '', text: '', calls }, mostCalls);
+}
+
 /**
  * A turn without its end token, with all of its calls: one after the other with `;`, `,` or white space between them, each after
  * a tag of its own or all after one, or as a list.
@@ -84,18 +99,18 @@ export function readLlama3(text: string): SpokenTurn | undefined {
   return { thought: '', text: '', calls: calls.flatMap((each) => (each.kind === 'call' ? [each.call] : [])) };
 }
 
-/** The texts of the calls, each of which may be none; empty where they cannot be told apart. */
+/** The texts of the calls, each of which may be none: the last one is what is left where no other can be told apart. */
 function callsIn(text: string): string[] {
   const untagged = (tagged: string): string => tagged.trim().replace(/^<\|python_tag\|>\s*/u, '');
   const body = untagged(text);
   if (body.startsWith('[')) {
     const list = readJson(body);
-    return Array.isArray(list) ? list.map((one) => JSON.stringify(one)) : [];
+    return Array.isArray(list) ? list.map((one) => JSON.stringify(one)) : [body];
   }
   const calls: string[] = [];
   for (let rest = body; ;) {
     const end = endOfObject(rest);
-    if (end === undefined) return [];
+    if (end === undefined) return [...calls, rest];
     calls.push(rest.slice(0, end));
     const after = rest.slice(end).trim();
     if (after === '') return calls;

@@ -46,7 +46,7 @@ export function mistralDialect(
     observationTokens: ({ text }, turn) => messageTokens([{ role: 'tool', content: text }], turn),
     messageTokens,
     stopTokens: turnEnds.map((token) => tokenizer.idOf(token)),
-    parse: (text) => actionOf(read(text)),
+    parse: (text, mostCalls) => actionOf(read(text), mostCalls),
     read: (text) => spokenOf(read(text)),
     canWrite: () => true,
     turnText,

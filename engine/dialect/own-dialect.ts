@@ -6,6 +6,7 @@ import { extensionOf } from '../../core/extensions/registry.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 import type { ChatMessage, Dialect, ToolDescription, WrittenTurn } from './contract.ts';
 import { Guard } from './guard.ts';
+import { tooManyCalls } from './malformed.ts';
 import { withoutEnd } from './turn-end.ts';
 import { assertOneAction, assertPlain, readBack, turnTokensOf, unwritable } from './written-turn.ts';
 
@@ -32,7 +33,10 @@ export interface OwnDialect<Options extends z.ZodObject = z.ZodObject> extends D
     messages: readonly ChatMessage[],
     context: DialectContext<z.output<Options>> & { turn: string },
   ): readonly Piece[];
-  /** What a turn, without the token that ended it, asks for. What does not parse is `malformed`, with a reason. */
+  /**
+   * What a turn, without the token that ended it, asks for: several calls, too, where it has them, however many the spec allows.
+   * What does not parse is `malformed`, with a reason.
+   */
   parse(turn: string, context: DialectContext<z.output<Options>>): Action;
   /** A turn with a call or an answer, which `parse` reads back, without its end; null where it cannot be said. */
   write(
@@ -49,11 +53,10 @@ export const defineDialect = <Options extends z.ZodObject>(
 ): OwnDialect<Options> => ({ ...dialect, extends: 'dialect' });
 
 const pieces = z.array(z.union([z.string(), z.strictObject({ text: z.string() })]));
+const call = z.strictObject({ name: z.string(), arguments: z.json() });
 const action = z.discriminatedUnion('kind', [
-  z.strictObject({
-    kind: z.literal('call'),
-    call: z.strictObject({ name: z.string(), arguments: z.json() }),
-  }),
+  z.strictObject({ kind: z.literal('call'), call }),
+  z.strictObject({ kind: z.literal('calls'), calls: z.array(call).min(2) }),
   z.strictObject({ kind: z.literal('answer'), answer: z.string() }),
   z.strictObject({ kind: z.literal('malformed'), reason: z.string().min(1) }),
 ]);
@@ -97,8 +100,10 @@ export function ownDialect(
     own.isOver !== undefined && given('isOver', z.boolean(), () => own.isOver!(text, context));
   const encoded = (all: z.output<typeof pieces>): number[] =>
     guard.encode(all.map((piece) => (typeof piece === 'string' ? piece : guard.shield(piece.text))).join(''));
-  const parse = (text: string): Action =>
-    given('parse', action, () => own.parse(withoutEnd(text, turnEnds), context));
+  const parse = (text: string, mostCalls = 1): Action => {
+    const read = given('parse', action, () => own.parse(withoutEnd(text, turnEnds), context));
+    return read.kind === 'calls' && read.calls.length > mostCalls ? tooManyCalls(mostCalls) : read;
+  };
   const ended = (text: string): string =>
     turnEnds.some((end) => text.endsWith(end)) || isOver(text) ? text : text + (turnEnds[0] ?? '');
   const written = (turn: WrittenTurn) => given('write', pieces.nullable(), () => own.write(turn, context));

@@ -1,16 +1,17 @@
 import type { Action } from '../../core/episode/episode.ts';
 import type { SpokenTurn } from './contract.ts';
-import { malformed } from './malformed.ts';
+import { malformed, tooManyCalls } from './malformed.ts';
 
 /** A turn that was read, or why it does not parse. */
 export type ReadTurn = SpokenTurn | { problem: string };
 
-/** What a turn asks for where one call a turn was asked for. */
-export function actionOf(read: ReadTurn): Action {
+/** What a turn asks for where it may have so many calls. */
+export function actionOf(read: ReadTurn, mostCalls = 1): Action {
   if ('problem' in read) return malformed(read.problem);
-  const [call, ...others] = read.calls;
-  if (others.length > 0) return malformed('one call a turn');
-  if (call !== undefined) return { kind: 'call', call };
+  const { calls } = read;
+  if (calls.length > mostCalls) return tooManyCalls(mostCalls);
+  if (calls.length > 1) return { kind: 'calls', calls };
+  if (calls.length === 1) return { kind: 'call', call: calls[0]! };
   return read.text === '' ? malformed('no call and no answer') : { kind: 'answer', answer: read.text };
 }
 

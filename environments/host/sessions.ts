@@ -212,7 +212,7 @@ async function stateOf(
     readSessionState(await opened(name, context.signal, () => sessions.open(ownTask(task), place))),
   );
   for (const [n, act] of acts.entries()) {
-    const again = { ...context, idempotencyKey: callKey(id, act.turn) };
+    const again = { ...context, idempotencyKey: callKey(id, act.turn, act.nth) };
     const next = await folded(name, sessions, state, act.call, again);
     assertSame(name, id, n, act, next.did, tools);
     ({ state } = next);
@@ -335,8 +335,8 @@ async function played<S extends Session>(
 ): Promise<S> {
   try {
     for (let n = from; n < acts.length; n++) {
-      const { call, turn } = acts[n]!;
-      const idempotencyKey = callKey(id, turn);
+      const { call, turn, nth } = acts[n]!;
+      const idempotencyKey = callKey(id, turn, nth);
       const did = await inTime(
         context.signal,
         toolLimitsOf(toolOf(tools, call)).timeoutSeconds * 1000,

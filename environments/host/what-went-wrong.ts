@@ -1,3 +1,4 @@
+import { callByCall } from '../../core/episode/call-by-call.ts';
 import type { Candidate } from '../contract/environment.ts';
 import { cutText } from './facts.ts';
 
@@ -12,7 +13,9 @@ const LONGEST_PART = 300;
  */
 export function whatWentWrong({ task, episode, answer }: Candidate, evidence: readonly string[]): string {
   const { turns, status } = episode;
-  const errors = turns.flatMap(({ observation }) => (observation?.error ? [observation.text] : []));
+  const errors = turns
+    .flatMap(callByCall)
+    .flatMap(({ observation }) => (observation?.error ? [observation.text] : []));
   const ending =
     answer !== null
       ? `the answer ${answer} was wrong`

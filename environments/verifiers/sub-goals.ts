@@ -1,8 +1,9 @@
+import { callByCall } from '../../core/episode/call-by-call.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Turn } from '../../core/episode/episode.ts';
 import type { FastVerifier, Task } from '../contract/environment.ts';
 
-/** Whether a turn attains a sub-goal; what its tool answered is in it. */
+/** Whether a turn attains a sub-goal; what its tool answered is in it. One with several calls is asked about call by call. */
 export type SubGoal = (turn: Turn) => boolean;
 
 /** Sub-goals of the calls that a task names, in their order, and of its answer where `isAnswer` knows it. */
@@ -30,7 +31,7 @@ export interface SubGoalsOptions {
 }
 
 /**
- * Scores each turn: 1 for the one that attains the next sub-goal, 0 for any other, so that nothing is paid twice and
+ * Scores each turn: 1 for one that attains the next sub-goal, 0 for any other, so that nothing is paid twice and
  * nothing that goes in circles is paid at all (process rewards over sub-goals; Lightman et al. 2023 score the steps of
  * a solution so). The score is the part of the sub-goals that was attained.
  */
@@ -47,9 +48,9 @@ export function subGoals({ name = 'sub-goals', version, goals }: SubGoalsOptions
       }
       let attained = 0;
       const steps = episode.turns.map((turn) => {
-        if (!wanted[attained]?.(turn)) return 0;
-        attained++;
-        return 1;
+        const before = attained;
+        for (const one of callByCall(turn)) if (wanted[attained]?.(one)) attained++;
+        return attained > before ? 1 : 0;
       });
       const evidence = `${attained} of ${wanted.length} sub-goals in ${steps.length} turns`;
       return { kind: 'score', score: attained / wanted.length, steps, evidence };

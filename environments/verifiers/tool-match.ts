@@ -1,3 +1,4 @@
+import { callByCall } from '../../core/episode/call-by-call.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { ToolCall } from '../../core/episode/episode.ts';
@@ -34,7 +35,9 @@ export function toolMatch({ surplus = 1, same = sameJson }: ToolMatchOptions = {
     verify: ({ task, episode, answer }) => {
       const expected = task.calls;
       if (expected === undefined) return { kind: 'abstain', reason: 'the task names no calls' };
-      const given = episode.turns.flatMap(({ action }) => (action.kind === 'call' ? [action.call] : []));
+      const given = episode.turns
+        .flatMap(callByCall)
+        .flatMap(({ action }) => (action.kind === 'call' ? [action.call] : []));
       const pairs = expected.map((one) => given.map((other) => pairScore(one, other, same)));
       const keys = expected.reduce((sum, call) => sum + keysOf(call).length, 0);
       const tooMany = Math.max(0, given.length - expected.length);

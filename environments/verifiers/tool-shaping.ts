@@ -1,4 +1,5 @@
 import { callAndResult } from '../../core/episode/call-and-result.ts';
+import { callByCall } from '../../core/episode/call-by-call.ts';
 import type { FastVerifier } from '../contract/environment.ts';
 
 export interface ToolShapingOptions {
@@ -23,7 +24,7 @@ export function toolShaping(options: ToolShapingOptions = {}): FastVerifier {
     verify: ({ episode, tools }) => {
       const seen = new Set<string>();
       const counts = { duplicate: 0, unknown: 0, malformed: 0 };
-      for (const turn of episode.turns) {
+      for (const turn of episode.turns.flatMap(callByCall)) {
         const { action } = turn;
         if (action.kind === 'malformed') counts.malformed++;
         if (action.kind === 'call' && !tools.includes(action.call.name)) counts.unknown++;

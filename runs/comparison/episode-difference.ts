@@ -1,5 +1,5 @@
 import { canonicalJson } from '../../core/json/canonical-json.ts';
-import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
+import type { Episode, Observation, RolloutGroup } from '../../core/episode/episode.ts';
 import { isRewarded } from '../../core/episode/outcome.ts';
 
 /** Where two things of one kind differ first; null where neither does. */
@@ -75,13 +75,18 @@ function firstOther(one: readonly number[], other: readonly number[]): FirstOthe
 function howSolvedOf(episode: Episode | undefined): string | null {
   if (!episode) return null;
   const { sample, task, mask, kept, turns, inherited, status } = episode;
-  const timeless = turns.map(({ observation, ...turn }) => {
-    if (!observation) return turn;
-    const { seconds: _, ...read } = observation;
-    return { ...turn, observation: read };
-  });
+  const timeless = turns.map(({ observation, results, ...turn }) => ({
+    ...turn,
+    ...(observation && { observation: withoutTime(observation) }),
+    ...(results && { results: results.map(withoutTime) }),
+  }));
   const howSolved = { sample, task, mask, kept, turns: timeless, inherited, status };
   return canonicalJson(JSON.parse(JSON.stringify(howSolved)) as never);
+}
+
+function withoutTime(observation: Observation): Observation {
+  const { seconds: _, ...read } = observation;
+  return read;
 }
 
 const rewardOf = (episode: Episode | undefined): number | null =>

@@ -3,7 +3,7 @@ import { episodeFactsOf } from '../../core/episode/facts.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { FoundEpisode } from '../find/found-episodes.ts';
 import { placeOf } from '../episodes/place.ts';
-import { callId, turnTextOf } from './messages.ts';
+import { callsOf, turnTextOf } from './messages.ts';
 
 /** Of the Agent Trajectory Interchange Format (Harbor's RFC 0001) this is the oldest version that has all that is told here. */
 const VERSION = 'ATIF-v1.7';
@@ -23,7 +23,9 @@ export function atifOf(
   const steps = turns.map((turn, i) => {
     const { start, end, action, observation } = turn;
     const { thought, content } = turnTextOf(turn);
-    const isCall = action.kind === 'call';
+    const calls = callsOf(turn, i);
+    const made = calls.flatMap(({ id, observation: one }) => (one ? [{ id, observation: one }] : []));
+    const results = made.length > 0 || !observation ? made : [{ id: undefined, observation }];
     const read = tokens.slice(end, turns[i + 1]?.start ?? tokens.length);
     const copied = i < (inherited?.turns ?? 0);
     return {
@@ -31,29 +33,26 @@ export function atifOf(
       source: 'agent',
       message: content,
       ...(thought !== null && { reasoning_content: thought }),
-      ...(isCall && {
-        tool_calls: [
-          {
-            tool_call_id: callId(i),
-            function_name: action.call.name,
-            arguments: argumentsOf(action.call.arguments),
-          },
-        ],
+      ...(calls.length > 0 && {
+        tool_calls: calls.map(({ id, call }) => ({
+          tool_call_id: id,
+          function_name: call.name,
+          arguments: argumentsOf(call.arguments),
+        })),
       }),
-      ...(observation && {
+      ...(results.length > 0 && {
         observation: {
-          results: [
-            {
-              ...(isCall && { source_call_id: callId(i) }),
-              content: observation.text,
-              extra: {
-                error: observation.error ?? null,
-                seconds: observation.seconds ?? null,
-                reward: observation.reward ?? null,
-                token_ids: read,
-              },
+          results: results.map(({ id, observation: one }, n) => ({
+            ...(id !== undefined && { source_call_id: id }),
+            content: one.text,
+            extra: {
+              error: one.error ?? null,
+              seconds: one.seconds ?? null,
+              reward: one.reward ?? null,
+              // Several results are read as one piece.
+              ...(n === 0 && { token_ids: read }),
             },
-          ],
+          })),
         },
       }),
       metrics: {

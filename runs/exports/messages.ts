@@ -1,4 +1,5 @@
-import type { Turn } from '../../core/episode/episode.ts';
+import { callByCall } from '../../core/episode/call-by-call.ts';
+import type { Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import { episodeFactsOf } from '../../core/episode/facts.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { ChatMessage } from '../../engine/dialect/contract.ts';
@@ -46,34 +47,43 @@ export function messagesOf({ task, episode }: Pick<FoundEpisode, 'task' | 'episo
   return [
     { role: 'user', content: task.prompt },
     ...episode.turns.flatMap((turn, i): PlainMessage[] => {
-      const { action, observation } = turn;
       const { thought, content } = turnTextOf(turn);
-      const id = callId(i);
+      const calls = callsOf(turn, i);
       const message: PlainMessage = {
         role: 'assistant',
         content,
         ...(thought !== null && { reasoning_content: thought }),
-        ...(action.kind === 'call' && {
-          tool_calls: [
-            {
-              id,
-              type: 'function',
-              function: { name: action.call.name, arguments: JSON.stringify(action.call.arguments) },
-            },
-          ],
+        ...(calls.length > 0 && {
+          tool_calls: calls.map(({ id, call }) => ({
+            id,
+            type: 'function',
+            function: { name: call.name, arguments: JSON.stringify(call.arguments) },
+          })),
         }),
       };
-      if (!observation) return [message];
-      const { text } = observation;
-      return action.kind === 'call'
-        ? [message, { role: 'tool', tool_call_id: id, name: action.call.name, content: text }]
-        : [message, { role: 'user', content: text }];
+      const results = calls.flatMap(({ id, call, observation }): PlainMessage[] =>
+        observation ? [{ role: 'tool', tool_call_id: id, name: call.name, content: observation.text }] : [],
+      );
+      if (results.length > 0 || !turn.observation) return [message, ...results];
+      return [message, { role: 'user', content: turn.observation.text }];
     }),
   ];
 }
 
-/** Of the call of a turn, in its episode. */
-export const callId = (turn: number): string => `call_${turn + 1}`;
+/** A call of an episode, with what it brought where it was made. */
+interface NamedCall {
+  id: string;
+  call: ToolCall;
+  observation: Observation | undefined;
+}
+
+/** The calls of a turn, with ids of their own in the episode. */
+export const callsOf = (turn: Turn, place: number): NamedCall[] =>
+  callByCall(turn).flatMap(({ action, observation }, n) =>
+    action.kind === 'call'
+      ? [{ id: `call_${place + 1}${n === 0 ? '' : `_${n + 1}`}`, call: action.call, observation }]
+      : [],
+  );
 
 /** One line of an export: the conversation, what it was worth, and where it is from. */
 export function messagesLine(found: FoundEpisode, reward: Pick<RewardSpec, 'components'>): string {

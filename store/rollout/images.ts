@@ -1,3 +1,4 @@
+import { callByCall } from '../../core/episode/call-by-call.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { ImageRef, RolloutGroup } from '../../core/episode/episode.ts';
 import { imageKey } from '../keys.ts';
@@ -38,7 +39,7 @@ export async function copyImages(
 ): Promise<void> {
   if (from === to) return;
   const images = episodes.flatMap(({ turns }) =>
-    turns.flatMap(({ observation }) => observation?.images ?? []),
+    turns.flatMap(callByCall).flatMap(({ observation }) => observation?.images ?? []),
   );
   for (const image of new Map(images.map((one) => [one.sha256, one])).values()) {
     await putImage(store, to, image, await loadImage(store, from, image, options), options);

@@ -15,7 +15,7 @@ interface House {
   calls: number;
 }
 
-const ROOMS = ['hall', 'kitchen', 'attic'];
+export const ROOMS = ['hall', 'kitchen', 'attic'];
 
 const tools = [
   sessionTool({

@@ -1,4 +1,4 @@
-import type { Episode, EpisodeBranch, RolloutGroup, Turn } from '../../../core/episode/episode.ts';
+import type { Action, Episode, EpisodeBranch, RolloutGroup, Turn } from '../../../core/episode/episode.ts';
 import type { Dialect, ToolDescription } from '../../../engine/dialect/contract.ts';
 import type { StoredTurn } from '../../../gateway/stored-turn.ts';
 import type { FollowedEpisode } from '../trajectory-parts.ts';
@@ -12,12 +12,14 @@ type Said = Pick<Episode, 'tokens' | 'mask' | 'samplerLogprobs' | 'kept' | 'turn
 export function episodeOfTurns(
   paths: readonly (readonly StoredTurn[])[],
   dialectFor: (tools: readonly ToolDescription[]) => Pick<Dialect, 'parse'>,
+  mostCalls?: number,
 ): Said & { promptTokens: number[] } {
   const promptTokens = paths.map(([first]) => first!.observed).reduce(common);
   const said: Said = { tokens: [], mask: [], samplerLogprobs: [], turns: [] };
   const kept: number[][] = [];
   const branches: EpisodeBranch[] = [];
   const ends = new Map<string, number>();
+  const parse = ({ tools, text }: StoredTurn): Action => dialectFor(tools).parse(text, mostCalls);
   const read = (tokens: readonly number[]): void => {
     said.tokens.push(...tokens);
     said.mask.push(...tokens.map(() => 0 as const));
@@ -37,7 +39,7 @@ export function episodeOfTurns(
       said.samplerLogprobs.push(...one.samplerLogprobs);
       kept.push(...(one.kept ?? one.tokens.map(() => [])));
       ends.set(one.id, said.tokens.length);
-      said.turns.push(turnOf(one, path[i + 1], { start, end: said.tokens.length }, dialectFor));
+      said.turns.push(turnOf(one, path[i + 1], { start, end: said.tokens.length }, parse));
     }
   }
   return {
@@ -49,17 +51,24 @@ export function episodeOfTurns(
 }
 
 function turnOf(
-  { tools, text }: StoredTurn,
+  stored: StoredTurn,
   next: StoredTurn | undefined,
   at: Pick<Turn, 'start' | 'end'>,
-  dialectFor: (tools: readonly ToolDescription[]) => Pick<Dialect, 'parse'>,
+  parse: (stored: StoredTurn) => Action,
 ): Turn {
-  const action = dialectFor(tools).parse(text);
-  const turn = { ...at, text, action };
+  const action = parse(stored);
+  const turn = { ...at, text: stored.text, action };
   if (!next) return turn;
   const observed = next.messages.map(({ content }) => content).join('\n');
   const error = action.kind === 'malformed' ? ('malformed-call' as const) : undefined;
-  return { ...turn, observation: { text: observed, ...(error && { error }) } };
+  const results = next.messages
+    .filter(({ role }) => role === 'tool')
+    .map(({ content }) => ({ text: content }));
+  return {
+    ...turn,
+    observation: { text: observed, ...(error && { error }) },
+    ...(action.kind === 'calls' && results.length === action.calls.length && { results }),
+  };
 }
 
 /**

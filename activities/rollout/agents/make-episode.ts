@@ -49,7 +49,11 @@ export async function makeEpisode(
     const made =
       run.row === null
         ? { task, episode: { ...episode, status: run.status } }
-        : withTurns({ task, episode }, run, episodeOfTurns(opened.branches(), dialectFor));
+        : withTurns(
+            { task, episode },
+            run,
+            episodeOfTurns(opened.branches(), dialectFor, context.sampling.maxParallelCalls),
+          );
     const kept = await store.putIfAbsent(key, pages, [made], { signal });
     return kept.value[0]!;
   }

@@ -34,6 +34,9 @@ const turnsOf = ({ episode }: Candidate): Json =>
   episode.turns.map(({ text, action, observation }) => ({
     wrote: text,
     ...(action.kind === 'call' ? { called: action.call.name, with: action.call.arguments } : {}),
+    ...(action.kind === 'calls'
+      ? { calls: action.calls.map((call) => ({ called: call.name, with: call.arguments })) }
+      : {}),
     ...(action.kind === 'malformed' ? { malformed: action.reason } : {}),
     ...(observation ? { result: observation.text } : {}),
   }));

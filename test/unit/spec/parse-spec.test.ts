@@ -159,6 +159,8 @@ describe('a spec that says what it should', () => {
   test('may sample with a cut that has a bound', () => {
     const { sampling } = parseSpec(withAt(['sampling'], { topK: 20, topP: 0.9 }), 'my-run', environments);
     expect(sampling).toMatchObject({ topK: 20, topP: 0.9 });
+    // What is stored of a spec without several calls in a turn is what it was.
+    expect(sampling).not.toHaveProperty('maxParallelCalls');
   });
 
   test('may name its run', () => {
@@ -298,7 +300,7 @@ describe('a spec is refused, with the path and what to write,', () => {
     [
       'for a field that is like no other',
       withAt(['sampling', 'beamWidth'], 4),
-      'sampling.beamWidth: unknown field; valid: temperature, topK, topP, maxTurns, maxCompletionTokens',
+      'sampling.beamWidth: unknown field; valid: temperature, topK, topP, maxTurns, maxParallelCalls, maxCompletionTokens',
     ],
     [
       'for an environment that nobody has',
@@ -346,6 +348,11 @@ describe('a spec is refused, with the path and what to write,', () => {
       'for a cut of the sampling that keeps too much to write down',
       withAt(['sampling', 'topK'], 65),
       'sampling.topK: must be at most 64: the sampling mask of each token is stored with it; 0 samples among all tokens',
+    ],
+    [
+      'for several calls in a turn that ends with its call',
+      withAt(['sampling', 'maxParallelCalls'], 2),
+      'sampling.maxParallelCalls: a turn of gradus ends with its call, so that it has no second one: leave it out, or take hermes, llama3, pythonic, mistral, deepseek as model.dialect',
     ],
     [
       'for a cut of the sampling that leaves no choice',

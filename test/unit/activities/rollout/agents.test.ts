@@ -12,6 +12,7 @@ import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
 import type { StoredTurn } from '../../../../gateway/stored-turn.ts';
 import { TurnTree } from '../../../../gateway/turn-tree.ts';
 import { tokenizer } from '../../../support/fixture-tokenizer.ts';
+import { DIALECTS } from '../../engine/dialect/every-dialect.ts';
 
 const dialect = openDialect(tokenizer, {}, []);
 const call = '<tool_call>{"name":"add","arguments":{"a":1}}</tool_call>';
@@ -204,4 +205,22 @@ test('no more agents are at work than may be, and who waits can be called off', 
   open();
   await Promise.all(all);
   expect(most).toBe(2);
+});
+
+test('several calls of a turn have the results that the agent sent for them, where the spec allows so many', () => {
+  const [hermes] = DIALECTS['hermes']!;
+  const one = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>';
+  const path = pathOf([
+    ['What is 1 + 2?', `${one}\n${one}<|im_end|>`],
+    ['3', 'so<|im_end|>'],
+  ]);
+  path[1]!.messages = ['3', '4'].map((content) => ({ role: 'tool', content }));
+  const turnOf = (mostCalls?: number) => episodeOfTurns([path], () => hermes, mostCalls).turns[0];
+  const call = { name: 'f', arguments: {} };
+  expect(turnOf(2)).toMatchObject({
+    action: { kind: 'calls', calls: [call, call] },
+    observation: { text: '3\n4' },
+    results: [{ text: '3' }, { text: '4' }],
+  });
+  expect(turnOf()).toMatchObject({ action: { kind: 'malformed' }, observation: { error: 'malformed-call' } });
 });

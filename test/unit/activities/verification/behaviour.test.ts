@@ -232,3 +232,26 @@ describe('what is counted of episodes', () => {
     });
   });
 });
+
+test('each call of a turn with several is counted with its own error and its own result', () => {
+  const make = (sum: number) => ({ name: 'add', arguments: { a: sum, b: 1 } });
+  const said: Said & Pick<Turn, 'results'> = {
+    action: { kind: 'calls', calls: [make(1), make(1), make(2), { name: 'fly', arguments: {} }] },
+    observation: { text: 'x\nx\nno\nno', error: 'tool-error' },
+    results: [
+      { text: 'x' },
+      { text: 'x' },
+      { text: 'no', error: 'tool-error' },
+      { text: 'no', error: 'unknown-tool' },
+    ],
+  };
+  const counts = countBehaviour(group(1, [episode(0, 0, [said, answer('x')], scored(1))]));
+  expect(counts).toMatchObject({
+    calls: { add: 3 },
+    repeatedCalls: 1,
+    toolErrors: 1,
+    unknownTools: 1,
+    malformedCalls: 0,
+    mostTurns: 2,
+  });
+});

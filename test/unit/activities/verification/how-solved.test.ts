@@ -128,3 +128,23 @@ describe('how tasks were gone about', () => {
     expect(await tally(reward, group(episodes, [1], 'train'))).not.toHaveProperty('conduct');
   });
 });
+
+test('each call of a turn with several counts, and each error of one', () => {
+  const said: Said & Pick<Turn, 'results'> = {
+    action: {
+      kind: 'calls',
+      calls: [1, 2].map((number) => ({ name: 'add', arguments: { number } })),
+    },
+    observation: { text: 'x\nx', error: 'tool-error' },
+    results: [{ text: 'x' }, { text: 'x', error: 'tool-error' }],
+  };
+  const [solved] = howSolvedOf(reward, group([episode(0, 0, [said, answer], outcome(1))], [1]));
+  expect(solved).toMatchObject({
+    calls: 2,
+    goodCalls: 1,
+    multiStep: 1,
+    erred: 1,
+    solvedCalls: 2,
+    solvedTurns: 2,
+  });
+});

@@ -167,3 +167,36 @@ test('a call of any name is counted under it', () => {
     ['constructor', 1],
   ]);
 });
+
+test('each call of a turn with several is one, with what it brought, as far as they were made', () => {
+  const names = ['look', 'fly', 'look', 'go'];
+  const turn: Turn = {
+    start: 0,
+    end: 1,
+    text: 'all',
+    action: { kind: 'calls', calls: names.map((name) => ({ name, arguments: {} })) },
+    results: [
+      { text: 'a', seconds: 0.5 },
+      { text: 'error: none', error: 'unknown-tool' },
+    ],
+  };
+  const broken = { kind: 'failed', boundary: 'tool', reason: 'r' } as const;
+  const [failed, ended] = episodeFactsOf(
+    group(
+      { turns: [turn], status: broken },
+      {
+        turns: [{ ...turn, observation: { text: 'a\nerror: none', done: true } }],
+        status: { kind: 'ended' },
+      },
+    ),
+    reward,
+  );
+  // The third call is the one that broke; behind the one that ended the episode none was made.
+  expect(failed).toMatchObject({
+    calls: 4,
+    tools: { look: 2 },
+    errors: { 'unknown-tool': 1 },
+    toolSeconds: 0.5,
+  });
+  expect(ended).toMatchObject({ calls: 4, tools: { look: 1 }, errors: { 'unknown-tool': 1 } });
+});

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Action, ToolCall } from '../../../../core/episode/episode.ts';
 import { callsThenAnswer, subGoals } from '../../../../environments/verifiers/sub-goals.ts';
 import { bad, call, candidateOf, judged, says } from './candidates.ts';
 
@@ -15,6 +16,7 @@ const task = {
 };
 const first = call('f', { y: 2, x: 1 });
 const second = call('g', {});
+const together = (calls: ToolCall[]): Action => ({ kind: 'calls', calls });
 
 test.each([
   ['the whole way', [first, second, says('19')], 1, [1, 1, 1]],
@@ -23,6 +25,8 @@ test.each([
   ['the second before the first', [second, first], 1 / 3, [0, 1]],
   ['the answer alone', [says('19')], 0, [0]],
   ['a wrong answer', [first, second, says('18')], 2 / 3, [1, 1, 0]],
+  ['both in one turn', [together(task.calls), says('19')], 1, [1, 1]],
+  ['one turn the wrong way round', [together(task.calls.toReversed()), says('19')], 1 / 3, [1, 0]],
   ['nothing', [], 0, []],
 ])('%s is scored step by step', async (_, actions, score, steps) => {
   expect(await judged(verifier, candidateOf(task, actions))).toMatchObject({ score, steps });

@@ -11,6 +11,7 @@ const calls: ToolCall[] = [
 ];
 const f = call('f', { y: 'two', x: 1 });
 const g = call('g', { z: [3] });
+const both: Action = { kind: 'calls', calls };
 
 const score = async (actions: Action[], options?: ToolMatchOptions): Promise<number> =>
   (await judged(toolMatch(options), candidateOf({ calls }, actions))).score;
@@ -22,6 +23,7 @@ describe('the match of calls', () => {
   test.each<[string, Action[], number]>([
     ['both calls', [f, g, says('ok')], 1],
     ['both in the other order', [g, f, says('ok')], 1],
+    ['both in one turn', [both, says('ok')], 1],
     ['no answer', [f, g], of(6, 0)],
     ['a malformed turn', [f, bad, g, says('ok')], of(6, 0)],
     ['one call', [f, says('ok')], of(0.5 + 1 + 2, 1)],

@@ -196,3 +196,26 @@ test('an episode that the environment gave no reward scores 0, and abstains wher
   const silent = environmentReward({ missing: 'abstain' });
   expect(await silent.verify(idle, { signal })).toMatchObject({ kind: 'abstain' });
 });
+
+test('each call of a turn with several is one that may be unknown or repeated', async () => {
+  const twice = { name: 'calculator', arguments: { a: 1 } };
+  const turn = (texts: string[]): Turn => ({
+    start: 0,
+    end: 0,
+    text: '',
+    action: { kind: 'calls', calls: [twice, twice, { name: 'search', arguments: {} }] },
+    results: texts.map((text) => ({ text })),
+  });
+  const of = (turns: Turn[]): Candidate => {
+    const some = candidate([], null);
+    return { ...some, episode: { ...some.episode, turns } };
+  };
+  const verdict = (turns: Turn[]) =>
+    toolShaping().verify(of(turns), { signal: new AbortController().signal });
+  expect(await verdict([turn(['1', '1', 'error'])])).toMatchObject({
+    evidence: '1 duplicate, 1 unknown, 0 malformed',
+  });
+  expect(await verdict([turn(['1', '2', 'error'])])).toMatchObject({
+    evidence: '0 duplicate, 1 unknown, 0 malformed',
+  });
+});

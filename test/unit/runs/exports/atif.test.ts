@@ -105,3 +105,52 @@ test('files of a run are sorted as its episodes are', () => {
   expect(files).toEqual(files.toSorted());
   expect(files[2]).toBe('rl-000010-0000-0010.json');
 });
+
+test('a turn with several calls names each, and each result names its call', () => {
+  const group = madeGroup({ steps: 1, groups: 1, samples: 1 }, 1, 0);
+  const [episode] = group.episodes;
+  const trajectory = atifOf(
+    found({
+      ...group,
+      episodes: [
+        {
+          ...episode!,
+          turns: [
+            {
+              start: 1,
+              end: 2,
+              text: 'Both. <tool_call>{}</tool_call><tool_call>{}</tool_call>',
+              action: {
+                kind: 'calls',
+                calls: [
+                  { name: 'search', arguments: { query: 'x' } },
+                  { name: 'now', arguments: {} },
+                  { name: 'now', arguments: {} },
+                ],
+              },
+              observation: { text: 'found\nnoon', done: true },
+              results: [{ text: 'found' }, { text: 'noon', reward: 1 }],
+            },
+          ],
+        },
+      ],
+    }),
+    reward,
+  ) as Trajectory;
+  assertValid(trajectory);
+  const { tool_calls, observation } = trajectory.steps[1]!;
+  expect(tool_calls!.map((one) => [one.tool_call_id, one.function_name])).toEqual([
+    ['call_1', 'search'],
+    ['call_1_2', 'now'],
+    ['call_1_3', 'now'],
+  ]);
+  expect(observation!.results.map((one) => [one.source_call_id, one.content])).toEqual([
+    ['call_1', 'found'],
+    ['call_1_2', 'noon'],
+  ]);
+  // They are read as one piece.
+  expect(observation!.results.map(({ extra }) => extra.token_ids?.length)).toEqual([
+    episode!.tokens.length - 2,
+    undefined,
+  ]);
+});

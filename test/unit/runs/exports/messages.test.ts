@@ -88,3 +88,45 @@ test('a line is one line, with what the episode was worth and where it is', () =
     messages: messagesOf({ task: task!, episode: episode! }),
   });
 });
+
+test('a turn with several calls has the result of each behind it, as far as they were made', () => {
+  const episode = {
+    turns: [
+      {
+        start: 1,
+        end: 2,
+        text: 'Both. <tool_call>{}</tool_call><tool_call>{}</tool_call>',
+        action: {
+          kind: 'calls',
+          calls: [
+            { name: 'search', arguments: { query: 'x' } },
+            { name: 'now', arguments: {} },
+            { name: 'now', arguments: {} },
+          ],
+        },
+        observation: { text: 'found\nnoon', done: true },
+        results: [{ text: 'found' }, { text: 'noon', reward: 1 }],
+      },
+    ],
+  } as unknown as Episode;
+  const task = { ref: {} as never, prompt: 'Find it.', promptTokens: [] };
+  const named = (id: string, name: string, given: string) => ({
+    id,
+    type: 'function',
+    function: { name, arguments: given },
+  });
+  expect(messagesOf({ task, episode })).toEqual([
+    { role: 'user', content: 'Find it.' },
+    {
+      role: 'assistant',
+      content: 'Both.',
+      tool_calls: [
+        named('call_1', 'search', '{"query":"x"}'),
+        named('call_1_2', 'now', '{}'),
+        named('call_1_3', 'now', '{}'),
+      ],
+    },
+    { role: 'tool', tool_call_id: 'call_1', name: 'search', content: 'found' },
+    { role: 'tool', tool_call_id: 'call_1_2', name: 'now', content: 'noon' },
+  ]);
+});
