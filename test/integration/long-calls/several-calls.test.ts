@@ -1,0 +1,231 @@
+import { readFileSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { replayStored } from '../../../activities/replay/replay.ts';
+import type { ReplayAnswer } from '../../../activities/replay/replay.ts';
+import type { RolloutGroup } from '../../../core/episode/episode.ts';
+import type { CurriculumResult } from '../../../core/training/curriculum.ts';
+import { createDecoder } from '../../../engine/decoder/decoder.ts';
+import { openDialect } from '../../../engine/dialect/open-dialect.ts';
+import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
+import { trainTokenizer } from '../../../engine/tokenizer/train-bpe.ts';
+import { describeTool } from '../../../environments/host/facts.ts';
+import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
+import { importModel } from '../../../store/training/import-model.ts';
+import { DONE } from '../../support/ended.ts';
+import { killAndReplace } from '../../support/kill-workers.ts';
+import { until } from '../../support/run-client.ts';
+import survey from '../../support/survey-module.ts';
+import type { SurveyCall } from '../../support/survey-module.ts';
+import { startTestInstallation } from '../../support/test-installation.ts';
+import type { TestInstallation } from '../../support/test-installation.ts';
+import { hardestGoal, tinySpec } from '../../support/tiny-spec.ts';
+import { writeTinyQwen } from '../../support/tiny-qwen.ts';
+
+// A Qwen2 that writes three calls in a turn, long ones and one of an inline tool, whose workers are killed between them.
+
+const SPECIAL_TOKENS = [
+  '<|endoftext|>',
+  '<|im_start|>',
+  '<|im_end|>',
+  '<tool_call>',
+  '</tool_call>',
+  '<tool_response>',
+  '</tool_response>',
+  '<think>',
+  '</think>',
+];
+const chatTemplate = path.resolve(import.meta.dirname, '../../parity/dialects/templates/qwen2.5-like.jinja');
+const tokenizerConfig = {
+  chat_template: readFileSync(chatTemplate, 'utf8'),
+  eos_token: '<|im_end|>',
+  pad_token: '<|endoftext|>',
+};
+
+/** Merges what the template and the expert write, so that the tiny model's prompts are short. */
+function surveyTokenizer(): string {
+  const json = (corpus: string[], size: number) =>
+    JSON.stringify(trainTokenizer(corpus, size, SPECIAL_TOKENS));
+  const bytes = Tokenizer.fromJson(json([], 256 + SPECIAL_TOKENS.length));
+  const dialect = openDialect(bytes, tokenizerConfig, survey.tools.map(describeTool));
+  const corpus = Array.from({ length: 16 }, (_, index) => {
+    const task = survey.task({ environment: 'survey', split: 'train', level: 1, index });
+    const prompt = bytes.decode(dialect.promptTokens([{ role: 'user', content: task.prompt }]));
+    const turns = task.calls.map((call) => dialect.turnText({ call })).join('');
+    return `${prompt}${turns}<tool_response>\nnoted hill\n</tool_response>`;
+  });
+  return json(corpus, 500);
+}
+
+const tasks = [{ environment: 'survey', levels: [1] }];
+const tiny = tinySpec();
+const [warmStart, stage] = tiny.stages;
+const spec = (from: string, maxSteps: number) => ({
+  seed: 5,
+  model: { from },
+  sampling: { maxTurns: 2, maxCompletionTokens: 120, maxParallelCalls: 3 },
+  reward: { components: [{ verifier: 'surveyed', role: 'outcome', weight: 1 }] },
+  stages: [
+    {
+      ...stage,
+      tasks,
+      groupsPerStep: 4,
+      groupsPerWorkflow: 1,
+      numGenerations: 4,
+      maxSteps,
+      graduation: { successAtLeast: hardestGoal(8, 1), tasks: 8, everySteps: maxSteps },
+    },
+  ],
+  evaluation: { tasks, count: 8 },
+});
+
+let installation: TestInstallation;
+let store: ObjectStore;
+let scratch: string;
+let callsFile: string;
+let plain: CurriculumResult;
+
+beforeAll(async () => {
+  scratch = await mkdtemp(path.join(tmpdir(), 'gradus-several-'));
+  callsFile = path.join(scratch, 'calls.jsonl');
+  installation = await startTestInstallation({
+    processes: [['orchestrator', 'verifier'], ['tool'], ['rollout'], ['learner']],
+    env: {
+      GRADUS_ENVIRONMENTS: path.join(import.meta.dirname, '../../support/survey-module.ts'),
+      GRADUS_TEST_CALLS: callsFile,
+    },
+  });
+  store = await ObjectStore.connect(installation.settings.store);
+  const folder = path.join(scratch, 'qwen');
+  await writeTinyQwen(folder, surveyTokenizer(), { maxPositions: 512, tokenizerConfig });
+  await importModel(store, folder, 'qwen');
+  const warm = {
+    ...warmStart,
+    tasks,
+    minibatch: 16,
+    updatesPerRound: 150,
+    maxRounds: 1,
+    optimizer: { learningRate: 0.01 },
+    graduation: { successAtLeast: 0, tasksPerLevel: 4 },
+  };
+  const begun = { ...spec('qwen', 1), stages: [warm, ...spec('qwen', 1).stages] };
+  expect((await (await installation.runs.start('warm', begun)).result()).end).toEqual(DONE);
+  plain = await (await installation.runs.start('plain', spec('warm', 2))).result();
+}, 600_000);
+afterAll(async () => {
+  store?.close();
+  await installation?.remove();
+  await rm(scratch, { recursive: true, force: true });
+});
+
+/** Of a run, by the call without the run's name. */
+async function calls(run: string): Promise<SurveyCall[]> {
+  const lines = (await readFile(callsFile, 'utf8')).split('\n').filter((line) => line !== '');
+  return lines
+    .map((line) => JSON.parse(line) as SurveyCall)
+    .filter(({ call }) => call.startsWith(`${run}/`))
+    .map((one) => ({ ...one, call: one.call.slice(run.length + 1) }));
+}
+
+async function groupsOf(run: string): Promise<{ key: string; group: RolloutGroup }[]> {
+  const keys = await rolloutKeys(store, run, 'rl');
+  return Promise.all(
+    keys.map(async (key) => ({ key, group: await loadTrajectories(store, (await store.head(key))!) })),
+  );
+}
+
+test('three calls of a turn are made in order, and their results are read as one piece, untrained', async () => {
+  expect(plain.end).toEqual(DONE);
+  const tokenizer = Tokenizer.fromJson(surveyTokenizer());
+  const episodes = (await groupsOf('plain')).flatMap(({ group }) => group.episodes);
+  const whole = episodes.filter(({ turns }) => turns[0]!.results?.length === 3);
+  expect(whole.length, 'turns of three calls').toBeGreaterThan(8);
+  for (const { tokens, mask, turns } of whole) {
+    const [first, second] = turns;
+    expect(first!.action).toMatchObject({ kind: 'calls' });
+    const read = tokens.slice(first!.end, second?.start ?? tokens.length);
+    expect(mask.slice(first!.end, second?.start ?? tokens.length).every((bit) => bit === 0)).toBe(true);
+    const told = first!.results!.map(({ text }) => `<tool_response>\n${text}\n</tool_response>`).join('\n');
+    const behind = `\n<|im_start|>user\n${told}<|im_end|>\n<|im_start|>assistant\n`;
+    if (second) expect(tokenizer.decode(read)).toBe(behind);
+    else expect(behind).toContain(tokenizer.decode(read));
+  }
+  const ended = (await calls('plain')).filter(({ event }) => event === 'end');
+  expect(new Set(ended.map(({ call }) => call)).size).toBe(ended.length);
+});
+
+test('the workers of tools and rollouts are killed between two calls: none is repeated or lost, and the weights are the same', async () => {
+  const { runs, workers } = installation;
+  const handle = await runs.start('held-killed', spec('warm', 2));
+  // Every call of the first step but the last one of a turn has come back, and nobody does anything else.
+  let seen: object = {};
+  const waiting = await until(
+    async () => {
+      const made = await calls('held-killed').catch(() => []);
+      const held = made.filter(({ call, event }) => event === 'start' && /^rl\/1\/.*\.3$/u.test(call));
+      const under = await runs.running('held-killed/rl/1/', 'callTool');
+      const others = await runs.running('held-killed/rl/1/', 'advance', 'dueCalls', 'resume', 'gather');
+      seen = { held: held.length, under: under.length, others: others.length };
+      return held.length > 0 && under.length === held.length && others.length === 0 ? held : undefined;
+    },
+    60_000,
+    () => `no turn waits for its last call: ${JSON.stringify(seen)}`,
+  );
+  await killAndReplace(workers, 'tool', 'rollout');
+  await writeFile(`${callsFile}.release`, '');
+  const result = await handle.result();
+  await rm(`${callsFile}.release`);
+  expect(result.end).toEqual(DONE);
+  expect(result.checkpoint.weights).toBe(plain.checkpoint.weights);
+  expect(result.checkpoint.weights).not.toBe(result.reference!.weights);
+
+  const made = await calls('held-killed');
+  // What was under way was begun again; what had come back was not.
+  const begun = made.filter(({ event }) => event === 'start').map(({ call }) => call);
+  const again = begun.filter((call, i) => begun.indexOf(call) < i);
+  expect(again.toSorted()).toEqual(waiting.map(({ call }) => call).toSorted());
+  const ends = (events: SurveyCall[]) =>
+    events
+      .filter(({ event }) => event === 'end')
+      .map(({ call }) => call)
+      .toSorted();
+  expect(ends(made)).toEqual(ends(await calls('plain')));
+}, 300_000);
+
+test('such a turn is replayed to the bit, and another one may be forked off behind its results', async () => {
+  const groups = await groupsOf('plain');
+  const place = groups
+    .flatMap(({ group }, at) =>
+      group.episodes.map((episode, i) => ({
+        group: at % 4,
+        step: 1 + Math.floor(at / 4),
+        episode: i,
+        is: episode,
+      })),
+    )
+    .find(({ is: { turns } }) => turns[0]!.results?.length === 3 && turns.length === 2)!;
+  const { is, ...of } = place;
+  const environments = inThisProcess([survey]);
+  const replay = (fork: { at: number } | null): Promise<ReplayAnswer> =>
+    replayStored(
+      {
+        place: { run: 'plain', stage: 'rl', ...of },
+        alternatives: 0,
+        fork: fork && { ...fork, token: null, seed: 9 },
+      },
+      { store, environments, createDecoder, signal: new AbortController().signal },
+    );
+  const { replay: replayed } = await replay(null);
+  expect(replayed).toMatchObject({ equal: true, unread: false, differences: [] });
+  process.env['GRADUS_TEST_CALLS'] = callsFile;
+  const { fork: behind } = await replay({ at: is.turns[1]!.start });
+  expect(behind!.turns[0]).toEqual(is.turns[0]);
+  // From its first token on, whatever it calls is called here.
+  const { fork: anew } = await replay({ at: is.turns[0]!.start });
+  expect(anew!.stopped).toBeNull();
+  expect(anew!.status.kind).not.toBe('calling');
+}, 120_000);
