@@ -11,6 +11,7 @@ export interface PlaySettings {
   topP: number;
   maxTokens: number;
   maxTurns: number;
+  maxParallelCalls: number;
   seed: number;
 }
 
@@ -44,7 +45,15 @@ export async function playEpisode(
       `the prompt has ${promptTokens.length} tokens and the model holds ${config.maxPositions}: shorten it`,
     );
   }
-  const { temperature, topK, topP, maxTurns, maxTokens: maxCompletionTokens, seed } = settings;
+  const {
+    temperature,
+    topK,
+    topP,
+    maxTurns,
+    maxParallelCalls,
+    maxTokens: maxCompletionTokens,
+    seed,
+  } = settings;
   const session = `episode ${++played}`;
   const episode: Episode = {
     sample: 0,
@@ -64,7 +73,7 @@ export async function playEpisode(
       environment,
       ref: { environment: environment.name, split: 'train', level: environment.levels[0] ?? 1, index: 0 },
       tools: environment.tools,
-      sampling: { temperature, topK, topP, maxTurns, maxCompletionTokens },
+      sampling: { temperature, topK, topP, maxTurns, maxParallelCalls, maxCompletionTokens },
       maxPositions: config.maxPositions,
       promptTokens,
       episodeId: session,

@@ -28,6 +28,7 @@ interface EvaluateOptions extends EvaluatedOptions {
   topK?: number;
   topP?: number;
   maxTurns?: number;
+  maxParallelCalls?: number;
   maxTokens?: number;
   against?: string;
   json?: boolean;
@@ -60,6 +61,7 @@ export function evaluateCommand(): Command {
     .option('--top-k <k>', 'sample among the k likeliest tokens; 1 takes the likeliest', wholeFrom(0))
     .option('--top-p <p>', 'sample among those that have this probability together', numberFrom(0, 1))
     .option('--max-turns <n>', 'turns of an episode (default: as in the run)', wholeFrom(1))
+    .option('--max-parallel-calls <n>', 'tool calls of a turn (default: as in the run)', wholeFrom(1))
     .option(
       '--max-tokens <n>',
       'tokens of an episode after its prompt (default: as in the run)',
@@ -214,8 +216,8 @@ async function storedEvaluation(options: ConnectionOptions, name: string): Promi
 /** Fields that nobody wrote are left out: the workers fill them in. */
 function inputOf(options: EvaluateOptions): Record<string, unknown> {
   const { environment: tasks, tasks: count, samples, split, seed, confidence, verifier, dialect } = options;
-  const { temperature, topK, topP, maxTurns, maxTokens: maxCompletionTokens } = options;
-  const sampling = written({ temperature, topK, topP, maxTurns, maxCompletionTokens });
+  const { temperature, topK, topP, maxTurns, maxParallelCalls, maxTokens: maxCompletionTokens } = options;
+  const sampling = written({ temperature, topK, topP, maxTurns, maxParallelCalls, maxCompletionTokens });
   return written({
     tasks,
     count,

@@ -42,6 +42,7 @@ export function generateCommand(): Command {
       256,
     )
     .option('--max-turns <n>', 'at most this many turns of the policy', wholeFrom(1), 8)
+    .option('--max-parallel-calls <n>', 'at most this many tool calls in a turn', wholeFrom(1), 1)
     .option('--seed <n>', 'the same seed samples the same answer', wholeFrom(0), 0)
     .action((name: ReturnType<typeof parseCheckpointName>, options: GenerateOptions) =>
       withStoreOf(

@@ -125,7 +125,7 @@ export function episodePage(
     const place = placeIn(c.req.param());
     const found = await storedGroup(store, place);
     const turns = found?.group.episodes[place.episode]?.turns ?? [];
-    const images = turns.flatMap(({ observation }) => observation?.images ?? []);
+    const images = turns.flatMap(observed).flatMap((one) => one.images ?? []);
     const image = images.find(({ sha256 }) => sha256 === c.req.param('sha'));
     if (!image || !PICTURES.has(image.mediaType)) {
       throw new GradusError('store', 'no-image', 'no such picture was shown in this episode');

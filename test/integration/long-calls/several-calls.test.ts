@@ -2,17 +2,22 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { Hono } from 'hono';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { replayStored } from '../../../activities/replay/replay.ts';
 import type { ReplayAnswer } from '../../../activities/replay/replay.ts';
 import type { RolloutGroup } from '../../../core/episode/episode.ts';
 import type { CurriculumResult } from '../../../core/training/curriculum.ts';
+import type { Context } from '../../../dashboard/context.ts';
+import { episodePage } from '../../../dashboard/pages/episode.tsx';
 import { createDecoder } from '../../../engine/decoder/decoder.ts';
 import { openDialect } from '../../../engine/dialect/open-dialect.ts';
 import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
 import { trainTokenizer } from '../../../engine/tokenizer/train-bpe.ts';
 import { describeTool } from '../../../environments/host/facts.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
+import { TokenizersOfRuns } from '../../../runs/episodes/token-texts.ts';
+import type { Sources } from '../../../runs/sources.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
 import { importModel } from '../../../store/training/import-model.ts';
@@ -156,6 +161,21 @@ test('three calls of a turn are made in order, and their results are read as one
   }
   const ended = (await calls('plain')).filter(({ event }) => event === 'end');
   expect(new Set(ended.map(({ call }) => call)).size).toBe(ended.length);
+});
+
+test('the page of such an episode shows every call and what each brought', async () => {
+  const app = new Hono();
+  const sources = { store } as unknown as Sources;
+  episodePage(app, { ...({} as Context), sources, tokenizers: new TokenizersOfRuns(store) });
+  const { group } = (await groupsOf('plain'))[0]!;
+  const at = group.episodes.findIndex(({ turns }) => turns[0]!.results?.length === 3);
+  const response = await app.request(`/runs/plain/episodes/rl/1/0/${at}`);
+  const page = (await response.text()).replaceAll(/<[^>]+>/gu, ' ').replaceAll(/\s+/gu, ' ');
+  const { action, results } = group.episodes[at]!.turns[0]!;
+  if (action.kind !== 'calls') throw new Error('it has several calls');
+  for (const { name } of action.calls) expect(page).toContain(`calls ${name}`);
+  for (const { text } of results!) expect(page).toContain(text);
+  expect(page).toContain('what came back of call 3');
 });
 
 test('the workers of tools and rollouts are killed between two calls: none is repeated or lost, and the weights are the same', async () => {

@@ -13,6 +13,7 @@ import { ROOT } from '../../support/markdown.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 import type { Json } from '../../../core/json/json.ts';
 import { openDialect } from '../../../engine/dialect/open-dialect.ts';
+import { answerOf } from '../../../gateway/answer-of.ts';
 import { renderingsOf, tokenizerOf } from '../engine/dialect/fixtures.ts';
 import { environments, problemsOf } from './problems-of.ts';
 
@@ -224,6 +225,20 @@ describe('a dialect of a project', () => {
     };
     expect(call).toThrow(expect.objectContaining({ boundary: 'policy', type: 'dialect', retryable: false }));
     expect(call).toThrow(`the dialect "${name}" of the project cannot be used: ${why}`);
+  });
+
+  test('may read several calls in a turn, of which a spec says how many it may make', () => {
+    const calls = ['f', 'g', 'f'].map((name) => ({ name, arguments: {} }));
+    register(defineDialect({ name: 'several', ...usual, parse: () => ({ kind: 'calls', calls }) }));
+    const dialect = open('several');
+    expect(dialect.parse('a')).toEqual({ kind: 'malformed', reason: 'one call a turn' });
+    expect(dialect.parse('a', 2)).toEqual({ kind: 'malformed', reason: 'at most 2 calls a turn' });
+    expect(dialect.parse('a', 3)).toEqual({ kind: 'calls', calls });
+    // An agent makes its calls itself.
+    const { tool_calls: told } = answerOf(dialect, { text: 'a', plain: 'a' }, 'turn');
+    expect(told!.map((call) => call.function)).toEqual(calls);
+    register(defineDialect({ name: 'one', ...usual, parse: () => ({ kind: 'calls', calls: [calls[0]!] }) }));
+    expect(() => open('one').parse('a', 3)).toThrow('its parse() gave calls');
   });
 
   test('that cannot write a turn, or writes what reads as something else, is no demonstration', () => {
