@@ -21,10 +21,14 @@ const placesOf = (index: number) => [PLACES[index % 4]!, PLACES[(index + 1 + (in
 const file = () => process.env['GRADUS_TEST_CALLS']!;
 const note = (event: SurveyCall) => appendFile(file(), `${JSON.stringify(event)}\n`);
 
-/** In the first step of a run whose name begins with `held`, the last call of a turn waits until the file `.release` is there. */
+/**
+ * In the first step of a run whose name begins with `second` or `third`, that call of a turn waits until the file `.release` is
+ * there: the inline one, or the long one behind it.
+ */
 async function held(context: ToolContext): Promise<void> {
   const { idempotencyKey, attempt, signal } = context;
-  if (attempt > 1 || !/^held[^/]*\/rl\/1\/.*\.3$/u.test(idempotencyKey)) return;
+  if (attempt > 1 || !/^(?:second[^/]*\/rl\/1\/.*\.2|third[^/]*\/rl\/1\/.*\.3)$/u.test(idempotencyKey))
+    return;
   for (let beat = 0; !existsSync(`${file()}.release`); beat++) {
     context.heartbeat(beat);
     await wait(50, undefined, { signal });
@@ -59,7 +63,11 @@ export default defineEnvironment({
       description: 'Notes a place.',
       placement: 'inline',
       effect: 'idempotent',
-      run: async ({ place }, { idempotencyKey: call, attempt }) => {
+      limits: { timeoutSeconds: 60 },
+      run: async ({ place }, context) => {
+        const { idempotencyKey: call, attempt } = context;
+        await note({ call, attempt, event: 'start' });
+        await held(context);
         await note({ call, attempt, event: 'end' });
         return `noted ${place}`;
       },

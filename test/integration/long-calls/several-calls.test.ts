@@ -178,43 +178,55 @@ test('the page of such an episode shows every call and what each brought', async
   expect(page).toContain('what came back of call 3');
 });
 
-test('the workers of tools and rollouts are killed between two calls: none is repeated or lost, and the weights are the same', async () => {
-  const { runs, workers } = installation;
-  const handle = await runs.start('held-killed', spec('warm', 2));
-  // Every call of the first step but the last one of a turn has come back, and nobody does anything else.
+/** The calls of a run's first step that wait, when nothing but these activities runs. */
+function held(run: string, nth: number, under: readonly string[]): Promise<SurveyCall[]> {
+  const [activities, of] = [['advance', 'dueCalls', 'callTool', 'resume', 'gather'], `${run}/rl/1/`];
   let seen: object = {};
-  const waiting = await until(
+  return until(
     async () => {
-      const made = await calls('held-killed').catch(() => []);
-      const held = made.filter(({ call, event }) => event === 'start' && /^rl\/1\/.*\.3$/u.test(call));
-      const under = await runs.running('held-killed/rl/1/', 'callTool');
-      const others = await runs.running('held-killed/rl/1/', 'advance', 'dueCalls', 'resume', 'gather');
-      seen = { held: held.length, under: under.length, others: others.length };
-      return held.length > 0 && under.length === held.length && others.length === 0 ? held : undefined;
+      const made = (await calls(run)).filter(({ call }) => call.startsWith('rl/1/'));
+      const ends = made.flatMap(({ call, event }) => (event === 'end' ? [call] : []));
+      const open = made.filter(({ call, event }) => event === 'start' && !ends.includes(call));
+      const running = await installation.runs.running(of, ...under);
+      const others = await installation.runs.running(of, ...activities.filter((one) => !under.includes(one)));
+      seen = { open: open.length, running: running.length, others: others.length };
+      const settled = open.length > 0 && running.length > 0 && others.length === 0;
+      return settled && open.every(({ call }) => call.endsWith(`.${nth}`)) ? open : undefined;
     },
     60_000,
-    () => `no turn waits for its last call: ${JSON.stringify(seen)}`,
+    () => `no turn waits for its call ${nth}: ${JSON.stringify(seen)}`,
   );
-  await killAndReplace(workers, 'tool', 'rollout');
-  await writeFile(`${callsFile}.release`, '');
-  const result = await handle.result();
-  await rm(`${callsFile}.release`);
-  expect(result.end).toEqual(DONE);
-  expect(result.checkpoint.weights).toBe(plain.checkpoint.weights);
-  expect(result.checkpoint.weights).not.toBe(result.reference!.weights);
+}
 
-  const made = await calls('held-killed');
-  // What was under way was begun again; what had come back was not.
-  const begun = made.filter(({ event }) => event === 'start').map(({ call }) => call);
-  const again = begun.filter((call, i) => begun.indexOf(call) < i);
-  expect(again.toSorted()).toEqual(waiting.map(({ call }) => call).toSorted());
-  const ends = (events: SurveyCall[]) =>
-    events
-      .filter(({ event }) => event === 'end')
-      .map(({ call }) => call)
-      .toSorted();
-  expect(ends(made)).toEqual(ends(await calls('plain')));
-}, 300_000);
+test.each([
+  ['third', 3, ['callTool'], ['tool', 'rollout']],
+  ['second', 2, ['resume'], ['rollout']],
+] as const)(
+  'where workers are killed in the %s call of a turn, none before it is repeated, none is lost, and the weights are the same',
+  async (run, nth, under, roles) => {
+    const handle = await installation.runs.start(run, spec('warm', 2));
+    const waiting = await held(run, nth, under);
+    await killAndReplace(installation.workers, ...roles);
+    await writeFile(`${callsFile}.release`, '');
+    const result = await handle.result();
+    await rm(`${callsFile}.release`);
+    expect(result.end).toEqual(DONE);
+    expect(result.checkpoint.weights).toBe(plain.checkpoint.weights);
+    expect(result.checkpoint.weights).not.toBe(result.reference!.weights);
+
+    const made = await calls(run);
+    // What was under way was begun again; what had come back was not.
+    const begun = made.filter(({ event }) => event === 'start').map(({ call }) => call);
+    const again = begun.filter((call, i) => begun.indexOf(call) < i);
+    expect(again).toEqual(expect.arrayContaining(waiting.map(({ call }) => call)));
+    expect(new Set(again).size).toBe(again.length);
+    for (const call of again) expect(call).toMatch(new RegExp(`^rl/1/.*\\.${nth}$`));
+    const ends = (events: SurveyCall[]) =>
+      events.flatMap(({ call, event }) => (event === 'end' ? [call] : [])).toSorted();
+    expect(ends(made)).toEqual(ends(await calls('plain')));
+  },
+  300_000,
+);
 
 test('such a turn is replayed to the bit, and another one may be forked off behind its results', async () => {
   const groups = await groupsOf('plain');
