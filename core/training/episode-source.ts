@@ -1,5 +1,6 @@
 import type { TrainingPorts } from '../ports.ts';
 import type { CheckpointRef } from '../refs.ts';
+import type { Span } from '../requests.ts';
 import type { Gathered } from './collect-rollouts.ts';
 import { GroupsInFlight } from './groups-in-flight.ts';
 import type { StageInput, StageState } from './stage.ts';
@@ -20,6 +21,8 @@ export interface StepEpisodes extends Pick<StageState, 'adjusted'> {
   updatesBehind?: number;
   /** Seconds in which enough episodes were there, but older ones had to come first; absent where nobody waits so. */
   waitedForOldest?: number;
+  /** When groups were under way since a moment, epoch milliseconds; absent where nothing is sampled ahead. */
+  underWay?: (since: number) => Span[];
 }
 
 /** Where the steps of a stage get their episodes from, and what is collected before its turn. */
