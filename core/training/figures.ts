@@ -129,17 +129,31 @@ function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, nu
 
 /** How old the tokens were that a step trained on, in learner steps; nothing of a step that passed them over. */
 function ofStaleness(rollout: RolloutFacts): [string, number | null][] {
-  const { staleness, staleUpdates, sampledByStaleness, sampledTokens, givenUp } = rollout;
+  const { staleness, staleUpdates, givenUp } = rollout;
   if (staleness === undefined || givenUp) return [];
-  const tokens = sampledByStaleness ?? [...Array<number>(staleness).fill(0), sampledTokens];
+  const tokens = tokensByStaleness(rollout);
   const all = tokens.reduce((sum, count) => sum + count, 0);
-  const steps = tokens.reduce((sum, count, age) => sum + age * count, 0);
   return [
-    figure('staleness/mean', share(steps, all)),
+    figure('staleness/mean', meanStaleness(rollout)),
     figure('staleness/most', staleness),
     figure('staleness/most-updates', staleUpdates ?? null),
     ...tokens.map((count, age) => figure(`staleness/share-of-${age}`, share(count, all))),
   ];
+}
+
+type Ages = Pick<RolloutFacts, 'staleness' | 'sampledByStaleness' | 'sampledTokens'>;
+
+/** Sampled tokens by learner steps, from 0; none where nothing is sampled ahead. */
+const tokensByStaleness = ({ staleness, sampledByStaleness, sampledTokens }: Ages): number[] =>
+  staleness === undefined ? [] : (sampledByStaleness ?? [...Array<number>(staleness).fill(0), sampledTokens]);
+
+/** Learner steps by which the weights that learn were ahead of those that sampled a token; null where nobody is. */
+export function meanStaleness(rollout: Ages): number | null {
+  const tokens = tokensByStaleness(rollout);
+  return share(
+    tokens.reduce((sum, count, age) => sum + age * count, 0),
+    tokens.reduce((sum, count) => sum + count, 0),
+  );
 }
 
 /** All numbers of an object, by the names that they have in code. */
