@@ -145,8 +145,31 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
         ),
       },
     },
+    ...ifKnown({
+      heading: 'Staleness of the samples, learner steps',
+      chart: {
+        ...along,
+        low: 0,
+        series: known(series('mean', 'staleness/mean'), series('oldest', 'staleness/most')),
+      },
+    }),
+    ...ifKnown({
+      heading: 'Seconds of a step without work',
+      chart: {
+        ...along,
+        low: 0,
+        series: known(
+          series('nothing rolled out', 'idle/rollout'),
+          series('learner idle', 'idle/learner'),
+          series('waited for the oldest', 'idle/waited-for-oldest'),
+        ),
+      },
+    }),
   ];
 }
+
+/** Nothing where no stage of the run has what a chart is of. */
+const ifKnown = (one: RunChart): RunChart[] => (one.chart.series.length === 0 ? [] : [one]);
 
 /** Nothing is sampled to learn from: its figures are of demonstrations, and of another size than those of a policy's samples. */
 const isSupervised = ({ rollout }: StepFacts): boolean => rollout === null;

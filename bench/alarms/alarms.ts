@@ -16,7 +16,7 @@ const QUICK_STAGES = 1;
 /** Healthy stages by which no rule was mended: those were the first ones. */
 const UNSEEN = 1000;
 
-const SETTING: DiagnosisSetting = {
+const SETTING: Omit<DiagnosisSetting, 'asynchronous'> = {
   outcomeWeight: 1,
   lateEpisodes: false,
   klTo: 'reference',
@@ -38,17 +38,24 @@ export const EXPECTED: Record<Sickness, DiagnosisName> = {
   collapse: 'entropy-collapse',
   trap: 'echo-trap',
   hacking: 'reward-hacking',
+  queue: 'stale-samples',
+  drift: 'low-ess',
 };
 
-/** Policies that a sickness can befall: they are neither done nor without hope when it begins. */
+/** Policies that are neither done nor without hope when a sickness begins. */
 const BEFALLEN: readonly Kind[] = ['usual', 'late', 'clumsy', 'sure', 'levels'];
+
+/** Policies that a sickness can befall. */
+export const befallen = (sickness: Sickness): readonly Kind[] =>
+  sickness === 'queue' || sickness === 'drift' ? ['overlapped'] : BEFALLEN;
 
 /** At which steps each alarm was raised. */
 export function raisedIn(stage: readonly Told[]): Map<DiagnosisName, number[]> {
   let diagnosed = undiagnosed();
   const raised = new Map<DiagnosisName, number[]>();
   for (const facts of stage) {
-    const result = diagnose(diagnosed, facts, SETTING);
+    const { asynchronous = null } = facts;
+    const result = diagnose(diagnosed, facts, { ...SETTING, asynchronous });
     diagnosed = result.diagnosed;
     for (const { name, stageStep } of result.alarms)
       raised.set(name, [...(raised.get(name) ?? []), stageStep]);
@@ -90,7 +97,8 @@ export const alarmsBench: Bench = async function* (options) {
       const delays: number[] = [];
       for (let seed = 0; seed < count; seed++) {
         signal.throwIfAborted();
-        const kind = BEFALLEN[seed % BEFALLEN.length]!;
+        const kinds = befallen(sickness);
+        const kind = kinds[seed % kinds.length]!;
         const stage = await simulatedStage(seed, { kind, steps: STEPS, ill: { sickness, strength } });
         const first = raisedIn(stage)
           .get(name)

@@ -1,5 +1,6 @@
 import { tally } from '../../activities/verification/tally.ts';
 import type { Episode, Turn } from '../../core/episode/episode.ts';
+import type { DiagnosisSetting } from '../../core/diagnosis/diagnosis.ts';
 import { composeReward } from '../../core/episode/reward.ts';
 import { RandomStream } from '../../core/random.ts';
 import { armName } from '../../core/names.ts';
@@ -9,14 +10,17 @@ import { rolloutFacts } from '../../core/training/facts-of.ts';
 import type { StepFacts } from '../../core/training/step-facts.ts';
 import { learnability, updateEstimates } from '../../core/training/task-draw.ts';
 import type { ArmEstimates } from '../../core/training/task-draw.ts';
+import { SimulatedQueue } from './simulated-queue.ts';
 
 // A policy that learns, as a model: what it can do at each task, how long its episodes are, how often it calls a tool
 // that there is not or gets an error, and how sure it is of its tokens. Episodes are drawn from it, and counted by the
 // code that counts those of every run; levels are drawn by the code that draws them. It learns from the groups alone
 // whose samples differ. Nothing here knows the limits of any alarm. What the learner measures is not modelled, but for
-// the norm of its gradient: `kl-blow-up` and `missing-mask` have nothing to read.
+// the norm of its gradient and, where samples are stale, for the weights of tokens: `kl-blow-up` and `missing-mask` have
+// nothing to read.
 
-export type Told = Pick<StepFacts, 'stageStep' | 'rollout' | 'batch' | 'learner' | 'heldOut' | 'estimates'>;
+export type Told = Pick<StepFacts, 'stageStep' | 'rollout' | 'batch' | 'learner' | 'heldOut' | 'estimates'> &
+  Partial<Pick<DiagnosisSetting, 'asynchronous'>>;
 
 /** Stages in which nothing goes wrong. */
 export const KINDS = [
@@ -35,6 +39,10 @@ export const KINDS = [
   'mastered',
   /** Three levels, each harder and longer than the one before. */
   'levels',
+  /** Groups are sampled without waiting for the learner, which is the quicker of the two, and take about as long each. */
+  'overlapped',
+  /** Likewise, but some take several times as long as others, and steps wait for them. */
+  'uneven',
 ] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -50,6 +58,10 @@ export const SICKNESSES = [
   'collapse',
   'trap',
   'hacking',
+  /** The learner becomes the slower one, and groups wait for it. */
+  'queue',
+  /** The policy moves so far a step that few tokens carry an update of stale samples. */
+  'drift',
 ] as const;
 export type Sickness = (typeof SICKNESSES)[number];
 export const STRENGTHS = ['strong', 'weak'] as const;
@@ -131,12 +143,35 @@ function drawnPolicy(draws: Draws, kind: Kind, steps: number) {
   };
 }
 
+/** How a stage overlaps rollouts and learner, drawn once, and for itself: what else a stage draws is the same without. */
+function drawnOverlap(seed: number, kind: 'overlapped' | 'uneven', groups: number) {
+  const draws = new Draws(kind, 'queue', seed);
+  const maxStaleness = draws.random.int(2, 4);
+  // Half of what fills the bound by itself, or less.
+  const inFlight = Math.max(1, Math.round(draws.between(0.2, 0.5) * maxStaleness * groups));
+  const tail = kind === 'uneven' ? draws.between(0.6, 1.2) : draws.between(0.1, 0.4);
+  const queue = new SimulatedQueue({ groupsPerStep: groups, maxStaleness, inFlight }, () =>
+    Math.exp(tail * draws.normal() - tail ** 2 / 2),
+  );
+  return {
+    draws,
+    queue,
+    asynchronous: { maxStaleness, inFlight: inFlight / groups },
+    /** Time that the groups of a step take; a group takes 1. */
+    rollout: groups / inFlight,
+    /** Of the learner, as a part of that. */
+    quick: draws.between(0.3, 0.8),
+    /** By what a token's log-prob moves a step, nats (one standard deviation); some move three times as far. */
+    moves: Math.exp(draws.between(Math.log(0.01), Math.log(0.15))),
+  };
+}
+
 /** How ill a stage is of each sickness when it is wholly there. */
 const DOSES: Record<Strength, Record<Sickness, number>> = {
   // prettier-ignore
-  strong: { length: 2, ghosts: 0.3, errors: 0.8, 'cut-off': 0.5, loops: 0.7, stutter: 0.7, blind: 1, collapse: 0.98, trap: 0.8, hacking: 0.7 },
+  strong: { length: 2, ghosts: 0.3, errors: 0.8, 'cut-off': 0.5, loops: 0.7, stutter: 0.7, blind: 1, collapse: 0.98, trap: 0.8, hacking: 0.7, queue: 2, drift: 0.6 },
   // prettier-ignore
-  weak: { length: 0.8, ghosts: 0.1, errors: 0.5, 'cut-off': 0.2, loops: 0.35, stutter: 0.35, blind: 0.95, collapse: 0.9, trap: 0.6, hacking: 0.35 },
+  weak: { length: 0.8, ghosts: 0.1, errors: 0.5, 'cut-off': 0.2, loops: 0.35, stutter: 0.35, blind: 0.95, collapse: 0.9, trap: 0.6, hacking: 0.35, queue: 1.2, drift: 0.3 },
 };
 
 interface Shape {
@@ -153,6 +188,7 @@ export async function simulatedStage(seed: number, { kind, steps, ill }: Shape):
   const levels = ability.map((_, level) => ({ environment: 'simulated', level: level + 1 }));
   let [general, drift]: [number, number] = [0, 0];
   let estimates: ArmEstimates = {};
+  const overlap = kind === 'overlapped' || kind === 'uneven' ? drawnOverlap(seed, kind, groups) : null;
   const learnt: number[] = [];
   // What is worth more than the outcome is there to be found, and found when the sickness begins.
   const hacked = ill?.sickness === 'hacking';
@@ -161,7 +197,8 @@ export async function simulatedStage(seed: number, { kind, steps, ill }: Shape):
   const stage: Told[] = [];
   for (let stageStep = 1; stageStep <= steps; stageStep++) {
     learnt.push(general);
-    const felt = learnt[Math.max(0, stageStep - 1 - policy.lag)]!;
+    const feltBefore = (age: number): number => learnt[Math.max(0, stageStep - 1 - policy.lag - age)]!;
+    const felt = feltBefore(0);
     const progress = 1 - Math.exp(-general);
     const clumsy = Math.exp(-stageStep / policy.slowness);
     const begun = Math.min(1, Math.max(0, (stageStep - ONSET) / 10));
@@ -186,6 +223,8 @@ export async function simulatedStage(seed: number, { kind, steps, ill }: Shape):
       stutter: dose('stutter'),
     };
 
+    const ages = overlap?.queue.next(overlap.rollout * Math.max(overlap.quick, dose('queue')));
+    const tokensByAge = Array<number>(Math.max(0, ...(ages ?? [])) + 1).fill(0);
     const counted = [];
     let [contrast, differ] = [0, 0];
     // The limit comes down to the length that episodes have.
@@ -196,7 +235,7 @@ export async function simulatedStage(seed: number, { kind, steps, ill }: Shape):
     for (let number = 0; number < groups; number++) {
       const level = drawn(levels.map((arm) => learnability(estimates[armName(arm)])));
       const task = random.int(0, TASKS - 1);
-      const p = sigmoid(ability[level]![task]! + felt + drift) * (1 - now.falls);
+      const p = sigmoid(ability[level]![task]! + feltBefore(ages?.[number] ?? 0) + drift) * (1 - now.falls);
       const chosen = Number(draws.chance(p));
       const narrowed = p + narrow * (chosen - p);
       const blind = draws.chance(now.blind);
@@ -211,15 +250,23 @@ export async function simulatedStage(seed: number, { kind, steps, ill }: Shape):
       const tasks = [{ ref, prompt: '', promptTokens: [] }];
       const group = { id: 'g', weights: 'w', temperature: 1, tasks, episodes };
       counted.push({ ...(await tally(reward, group)), trajectories: null, spans: [] });
+      for (const { tokens } of episodes) tokensByAge[ages?.[number] ?? 0]! += tokens.length;
     }
     general += teaches * policy.shared * contrast;
     const rollout = rolloutFacts(summarize(counted));
     estimates = updateEstimates(estimates, rollout.arms, { moves: [], stage: 's', step: stageStep });
     stage.push({
       stageStep,
-      rollout,
+      rollout: {
+        ...rollout,
+        ...(ages && { staleness: tokensByAge.length - 1, sampledByStaleness: tokensByAge }),
+      },
       batch: null,
-      learner: learnerOf(differ * groups, dose('trap')),
+      learner: {
+        ...learnerOf(differ * groups, dose('trap')),
+        ...(overlap && { effectiveSamples: effective(overlap, tokensByAge, dose('drift')) }),
+      },
+      ...(overlap && { asynchronous: overlap.asynchronous }),
       heldOut: stageStep % EVERY === 0 ? heldOut(felt, now.falls) : null,
       estimates,
     });
@@ -291,8 +338,29 @@ export async function simulatedStage(seed: number, { kind, steps, ill }: Shape):
     return found === -1 ? weights.length - 1 : found;
   }
 
+  /** Kish's part of the tokens, where those of an age have moved by it. */
+  function effective(
+    { draws: own, moves }: ReturnType<typeof drawnOverlap>,
+    tokens: readonly number[],
+    drifts: number,
+  ): { tokens: number; sequences: number } {
+    let [all, sum, squares] = [0, 0, 0];
+    tokens.forEach((count, age) => {
+      for (let i = 0; i < count; i++) {
+        const deviation = (moves + drifts) * age * (own.chance(0.02) ? 3 : 1);
+        // Ratios are 1 in the mean.
+        const weight = Math.exp(deviation * own.normal() - deviation ** 2 / 2);
+        all += 1;
+        sum += weight;
+        squares += weight ** 2;
+      }
+    });
+    const part = sum ** 2 / (all * squares);
+    return { tokens: part, sequences: part };
+  }
+
   /** Of the groups that teach; a gradient has heavy tails. */
-  function learnerOf(teaching: number, trap: number): Told['learner'] {
+  function learnerOf(teaching: number, trap: number): NonNullable<Told['learner']> {
     const spike = draws.chance(0.02) ? draws.between(3, 12) : 1;
     const size = Math.max(Math.sqrt((teaching + 0.1) / groups), 4 * trap);
     return {

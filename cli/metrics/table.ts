@@ -27,32 +27,42 @@ const COLUMNS: readonly [head: string, name: string, text: (value: number) => st
   ['cut off %', 'episodes/truncated', percent],
 ];
 
+/** Of stages that sample ahead; left out where no step has any. */
+const AHEAD: typeof COLUMNS = [
+  ['stale', 'staleness/mean', fixed(1)],
+  ['idle s', 'idle/learner', fixed(1)],
+];
+
 /** Where the terminal is narrow. */
 const FIRST_LEFT_OUT = [
   'turns',
   'gap',
+  'idle s',
   '|gradient|',
   '± in group',
   'clipped %',
   'cut off %',
   'tokens',
+  'stale',
   'KL',
   'stage',
 ];
 
 /** One line a step, with a dash for what was not measured, and below it what was decided, asked and answered. */
 export function metricsTable(steps: readonly StoredStep[], width?: number | null): string {
-  const rows = steps.map((step) => {
-    const figures = figuresOf(step);
-    const cells = COLUMNS.map(([, name, text]) => {
+  const known = steps.map((step) => figuresOf(step));
+  const columns = [...COLUMNS, ...AHEAD.filter(([, name]) => known.some((figures) => name in figures))];
+  const rows = steps.map((step, i) => {
+    const figures = known[i]!;
+    const cells = columns.map(([, name, text]) => {
       const value = figures[name];
       return value === undefined ? '–' : text(value);
     });
     return [step.step, step.stage, ...cells];
   });
-  const table = textTable(['step', 'stage', ...COLUMNS.map(([head]) => head)], rows, {
+  const table = textTable(['step', 'stage', ...columns.map(([head]) => head)], rows, {
     compact: true,
-    align: ['right', 'left', ...COLUMNS.map(() => 'right' as const)],
+    align: ['right', 'left', ...columns.map(() => 'right' as const)],
     optional: FIRST_LEFT_OUT,
     ...(width !== undefined && { width }),
   });

@@ -137,10 +137,10 @@ export function refuseAlgorithm(
     }
   }
   const takesLag = method.offPolicy || method.lags === true;
-  if ((context.stored && !method.offPolicy) || (context.lags && !takesLag)) {
+  if ((context.stored && !method.offPolicy) || (context.lags !== null && !takesLag)) {
     const others = OFF_POLICY.filter((kind) => !OFF_POLICY_WEIGHTED.includes(kind));
-    const weighted = [...OFF_POLICY_WEIGHTED, ...(context.lags ? LAGGING : [])];
-    const message = `${spec.kind} is on-policy and needs fresh samples: choose ${others.join(', ')}, or with an importanceCap (2, say) ${weighted.join(', ')}, or ${context.lags ? 'set collect.lag to 0' : 'leave out collect'}`;
+    const weighted = [...OFF_POLICY_WEIGHTED, ...(context.lags === null ? [] : LAGGING)];
+    const message = `${spec.kind} is on-policy and needs fresh samples: choose ${others.join(', ')}, or with an importanceCap (2, say) ${weighted.join(', ')}, or ${context.lags === null ? 'leave out collect' : `set collect.${context.lags} to 0`}`;
     return [{ field: 'kind', message }];
   }
   const { maxStaleness = 0, allowUnclipped = false } = context;

@@ -57,8 +57,8 @@ export interface MethodContext {
   late: boolean;
   /** Episodes are stored ones, and none is sampled. */
   stored: boolean;
-  /** The policy that samples is some steps behind the one that is trained. */
-  lags: boolean;
+  /** The field of `collect` that lets the policy that samples be some steps behind the one that is trained; null: none. */
+  lags: 'lag' | 'maxStaleness' | null;
   /** How many learner steps old a sample may be that is not stored. Absent: 0. */
   maxStaleness?: number | undefined;
   /** Groups of earlier steps are trained again. */

@@ -78,7 +78,7 @@ export const reinforcePlusPlus: Method<typeof schema> = {
     ...(spec.klEstimator === 'k3' && spec.beta === 0
       ? [{ field: 'klEstimator', message: 'does nothing where beta is 0: give beta, or leave it out' }]
       : []),
-    ...((context.stored || context.lags) && spec.klCoefficient > 0
+    ...((context.stored || context.lags !== null) && spec.klCoefficient > 0
       ? [
           {
             field: 'klCoefficient',

@@ -149,9 +149,9 @@ export function refuseImportance(
     return refused(
       'stored episodes were sampled by another policy than the one that is trained: set a cap above 0 (2, say), or leave out collect',
     );
-  if (lags && importanceCap === 0)
+  if (lags !== null && importanceCap === 0)
     return refused(
-      'the policy that samples is behind the one that is trained: set a cap above 0 (2, say), or collect.lag to 0',
+      `the policy that samples is behind the one that is trained: set a cap above 0 (2, say), or collect.${lags} to 0`,
     );
   if (late && importanceCap === 0)
     return refused(

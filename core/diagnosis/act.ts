@@ -9,10 +9,14 @@ import type { Alarm, DiagnosisName } from './alarm.ts';
 export const ACTIONS = ['note', 'explore', 'slow-down', 'filter', 'rollback', 'ask'] as const;
 export type AlarmAction = (typeof ACTIONS)[number];
 
+/** Absent in specs that say nothing of them, as in those from before they were known: they are noted. */
+type Newer = 'low-ess' | 'stale-samples';
+
 /** What a spec says: the actions at each alarm, and how far each goes. */
-export interface Rules extends Record<Exclude<DiagnosisName, 'low-ess'>, AlarmAction[]> {
-  /** Absent in specs that say nothing of it, as in those from before it was known: it is noted. */
-  'low-ess'?: AlarmAction[] | undefined;
+export interface Rules
+  extends
+    Record<Exclude<DiagnosisName, Newer>, AlarmAction[]>,
+    Partial<Record<Newer, AlarmAction[] | undefined>> {
   /** `explore` multiplies the temperature by this, up to `temperatureAtMost` times the spec's. */
   temperatureFactor: number;
   temperatureAtMost: number;

@@ -6,6 +6,7 @@ export const DIAGNOSES = [
   'entropy-collapse',
   'kl-blow-up',
   'low-ess',
+  'stale-samples',
   'reward-hacking',
   'length-explosion',
   'truncation',

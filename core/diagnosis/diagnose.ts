@@ -15,6 +15,7 @@ import { boundError, rewardHacking } from './reward-hacking.ts';
 import { AGO, extended, noSeries, WINDOW, withoutRecent } from './series.ts';
 import type { Series } from './series.ts';
 import { signalsOf } from './signals.ts';
+import { staleSamples } from './stale-samples.ts';
 import { toolErrors } from './tool-errors.ts';
 import { toolHallucination } from './tool-hallucination.ts';
 import { truncation } from './truncation.ts';
@@ -26,6 +27,7 @@ const BY_NAME: Record<DiagnosisName, Diagnosis> = {
   'entropy-collapse': entropyCollapse,
   'kl-blow-up': klBlowUp,
   'low-ess': lowEss,
+  'stale-samples': staleSamples,
   'reward-hacking': rewardHacking,
   'length-explosion': lengthExplosion,
   truncation,

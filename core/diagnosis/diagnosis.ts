@@ -16,6 +16,11 @@ export interface DiagnosisSetting {
   contrast: 'task' | 'step' | 'none';
   /** The temperature of sampling is on its way from one to another, and the entropy with it. */
   temperatureMoves: boolean;
+  /**
+   * How stale samples of an asynchronous stage may be, in learner steps, and for how many steps what may be in flight at
+   * once is enough: Infinity where as much is as the bound allows. null of other stages, and where none may be stale.
+   */
+  asynchronous: { maxStaleness: number; inFlight: number } | null;
   /** What the look of this step, if it has one, may spend of an error that all looks of the stage share. */
   look: Pick<ErrorShare, 'left' | 'looks'>;
 }

@@ -1,4 +1,4 @@
-import { equalGroups } from '../training/figures.ts';
+import { equalGroups, meanStaleness } from '../training/figures.ts';
 import { total } from '../training/stage-policy.ts';
 import type { StepFacts } from '../training/step-facts.ts';
 
@@ -26,6 +26,8 @@ export const SIGNALS = [
   'widestGap',
   /** Effective sample size of the importance weights, as a part of the tokens. */
   'effective',
+  /** Of the sampled tokens where a stage samples ahead, learner steps in the mean. */
+  'staleness',
   /** Tokens that are learnt for each one that was sampled. */
   'learnt',
   /** Sampled tokens an episode. */
@@ -78,6 +80,7 @@ export function signalsOf({
     gap: finite(learner?.logprobGapMean),
     widestGap: finite(widestGap(learner)),
     effective: finite(learner?.effectiveSamples?.tokens),
+    staleness: rollout && finite(meanStaleness(rollout)),
     learnt:
       rollout &&
       batch &&

@@ -160,6 +160,12 @@ export function mostStaleness(collect: CollectSpec): number {
   return collect.kind === 'asynchronous' ? collect.maxStaleness : 0;
 }
 
+/** The field that lets the policy that samples be behind; null where it is not. */
+export function lagsBy(collect: CollectSpec): 'lag' | 'maxStaleness' | null {
+  if (mostStaleness(collect) === 0) return null;
+  return collect.kind === 'asynchronous' ? 'maxStaleness' : 'lag';
+}
+
 const MOST_ROUNDS = 64;
 
 /** Of a step, each of which may lie in a group of its own: the names of all pass through one history event. */

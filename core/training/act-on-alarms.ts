@@ -27,8 +27,16 @@ export const settingOf = (
   clipsSequences: stage.plan.objective.kind === 'gspo',
   contrast: stage.plan.contrast ?? 'task',
   temperatureMoves: temperatureMoves(stage, stageStep),
+  asynchronous: aheadOf(stage),
   look: error?.every ?? { left: 1, looks: plannedLooks(stage) },
 });
+
+/** How far ahead of its learner an asynchronous stage may be. */
+function aheadOf({ collect, groupsPerStep }: StageInput['stage']): DiagnosisSetting['asynchronous'] {
+  if (collect.kind !== 'asynchronous' || collect.maxStaleness === 0) return null;
+  const { maxStaleness, inFlight = Infinity } = collect;
+  return { maxStaleness, inFlight: inFlight / groupsPerStep };
+}
 
 export interface Heeded {
   decision: StageDecision;

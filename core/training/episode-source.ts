@@ -1,6 +1,6 @@
 import type { TrainingPorts } from '../ports.ts';
 import type { BlobRef, CheckpointRef } from '../refs.ts';
-import type { MovingTask } from '../requests.ts';
+import type { MovingTask, Span } from '../requests.ts';
 import type { Gathered } from './collect-rollouts.ts';
 import { GroupsInFlight } from './groups-in-flight.ts';
 import { ReplayBuffer } from './replay-buffer.ts';
@@ -24,6 +24,8 @@ export interface StepEpisodes extends Pick<StageState, 'adjusted'> {
   updatesBehind?: number;
   /** Seconds in which enough episodes were there, but older ones had to come first; absent where nobody waits so. */
   waitedForOldest?: number;
+  /** When groups were under way since a moment, epoch milliseconds; absent where nothing is sampled ahead. */
+  underWay?: (since: number) => Span[];
 }
 
 /** Where the steps of a stage get their episodes from, and what is collected before its turn. */

@@ -44,6 +44,8 @@ export function figuresOf(step: StepFacts): Figures {
     figure('alarms/count', step.alarms.length),
     figure('alarms/standing', step.standing?.length ?? step.alarms.length),
     ...Object.entries(circumstances.seconds).map(([part, seconds]) => figure(`seconds/${part}`, seconds)),
+    ...numbersOf('idle/', circumstances.idle ?? {}),
+    figure('idle/waited-for-oldest', circumstances.waitedForOldest ?? null),
   ];
   return Object.fromEntries(
     figures.filter(([, value]) => value !== null && Number.isFinite(value)),
@@ -98,6 +100,7 @@ function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, nu
     ]),
     ...ofSuccess('train', rollout.arms),
     figure('policy/entropy', share(-rollout.sampledLogprob, rollout.sampledTokens)),
+    ...ofStaleness(rollout),
     figure('episodes/count', episodes || null),
     figure('episodes/sampled-tokens', sampledToLearn({ rollout }) || null),
     // Of stored episodes nothing was sampled here.
@@ -122,6 +125,35 @@ function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, nu
     figure('repetition/answers-in-group', share(rollout.duplicateAnswers, answers)),
     figure('repetition/episodes-in-group', share(rollout.duplicateEpisodes, episodes)),
   ];
+}
+
+/** How old the tokens were that a step trained on, in learner steps; nothing of a step that passed them over. */
+function ofStaleness(rollout: RolloutFacts): [string, number | null][] {
+  const { staleness, staleUpdates, givenUp } = rollout;
+  if (staleness === undefined || givenUp) return [];
+  const tokens = tokensByStaleness(rollout);
+  const all = tokens.reduce((sum, count) => sum + count, 0);
+  return [
+    figure('staleness/mean', meanStaleness(rollout)),
+    figure('staleness/most', staleness),
+    figure('staleness/most-updates', staleUpdates ?? null),
+    ...tokens.map((count, age) => figure(`staleness/share-of-${age}`, share(count, all))),
+  ];
+}
+
+type Ages = Pick<RolloutFacts, 'staleness' | 'sampledByStaleness' | 'sampledTokens'>;
+
+/** Sampled tokens by learner steps, from 0; none where nothing is sampled ahead. */
+const tokensByStaleness = ({ staleness, sampledByStaleness, sampledTokens }: Ages): number[] =>
+  staleness === undefined ? [] : (sampledByStaleness ?? [...Array<number>(staleness).fill(0), sampledTokens]);
+
+/** Learner steps by which the weights that learn were ahead of those that sampled a token; null where nobody is. */
+export function meanStaleness(rollout: Ages): number | null {
+  const tokens = tokensByStaleness(rollout);
+  return share(
+    tokens.reduce((sum, count, age) => sum + age * count, 0),
+    tokens.reduce((sum, count) => sum + count, 0),
+  );
 }
 
 /** All numbers of an object, by the names that they have in code. */

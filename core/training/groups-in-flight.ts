@@ -4,6 +4,7 @@ import { randomKey } from '../random.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { TakenGroup, TakenGroups } from '../requests.ts';
 import type { AsynchronousCollect } from '../schema/collect.ts';
+import { UnderWay } from '../time/under-way.ts';
 import { drawGroups, sampleGroup } from './collect-rollouts.ts';
 import type { DrawnGroup, Gathered } from './collect-rollouts.ts';
 import type { EpisodeSource, StepEpisodes } from './episode-source.ts';
@@ -71,12 +72,14 @@ export class GroupsInFlight implements EpisodeSource {
   private learning: readonly InFlight[] = [];
   private wake: () => void = () => undefined;
 
+  private readonly underWay: UnderWay;
   private readonly ports: TrainingPorts;
   private readonly how: AsynchronousCollect;
 
   constructor(ports: TrainingPorts, how: AsynchronousCollect, carried?: CarriedGroups) {
     this.ports = ports;
     this.how = how;
+    this.underWay = new UnderWay(() => ports.now());
     this.drawn = carried?.drawn ?? [];
     this.drawnSteps = carried?.drawnSteps ?? 0;
     this.versions = carried?.versions ?? [];
@@ -123,6 +126,7 @@ export class GroupsInFlight implements EpisodeSource {
         staleness: { staleness: byStaleness.length - 1, sampledByStaleness: byStaleness },
         updatesBehind: Math.max(0, ...versions.map(({ updates }) => this.updates - updates)),
         waitedForOldest: waited,
+        underWay: (since: number) => this.underWay.since(since),
       }),
     };
   }
@@ -272,7 +276,9 @@ export class GroupsInFlight implements EpisodeSource {
     const { checkpoint } = this.versionOf(one);
     // Neither alarms nor a schedule change how an asynchronous stage samples.
     const from = { checkpoint, adjusted: asSpecified() };
-    this.track(one, sampleGroup(this.ports, input, from, one));
+    const episodes = sampleGroup(this.ports, input, from, one);
+    this.underWay.during(episodes);
+    this.track(one, episodes);
   }
 
   private track(one: Omit<BegunGroup<unknown>, 'episodes'>, episodes: Promise<Gathered>): void {

@@ -19,7 +19,7 @@ import { afterRollback, noneHealthy, placesOf } from '../diagnosis/healthy.ts';
 import type { Healthy } from '../diagnosis/healthy.ts';
 import { nothingChanged } from '../run-change.ts';
 import type { CheckpointRef } from '../refs.ts';
-import type { EvaluationResult } from '../requests.ts';
+import type { EvaluationResult, Span } from '../requests.ts';
 import type { CurriculumSpec } from '../schema/curriculum-spec.ts';
 import type { RlStageSpec } from '../schema/stages/rl.ts';
 import { changedStage } from './changed-stage.ts';
@@ -343,6 +343,7 @@ async function stageStep(
     const trained = updated?.trained ?? null;
     const spans = [...collected.spans, ...(updated?.spans ?? []), ...(evaluation?.spans ?? [])];
     const endedAt = ports.now();
+    const secondsWithout = (some: readonly Span[]): number => splitTime(start, endedAt, some).orchestration;
     return {
       stage: stage.name,
       stageStep,
@@ -369,6 +370,12 @@ async function stageStep(
         seconds: splitTime(start, endedAt, spans),
         incidents: addIncidents(summary.incidents, evaluation?.incidents ?? []),
         ...(begun.waitedForOldest !== undefined && { waitedForOldest: begun.waitedForOldest }),
+        ...(begun.underWay !== undefined && {
+          idle: {
+            rollout: secondsWithout([...begun.underWay(start), ...(evaluation?.spans ?? [])]),
+            learner: secondsWithout(spans.filter(({ part }) => part === 'learner')),
+          },
+        }),
       }),
     };
   }

@@ -224,6 +224,13 @@ interface Circumstances {
   learnerSeconds: number | null;
   /** Seconds in which enough groups were there, but older ones had to come first; absent where no step waits so. */
   waitedForOldest?: number;
+  /** Wall seconds of the step without work; absent where nothing is sampled ahead, and in facts of older versions. */
+  idle?: {
+    /** In which neither a group nor an evaluation was under way. */
+    rollout: number;
+    /** In which the learner did nothing. */
+    learner: number;
+  };
   /** What users' code did wrong. */
   incidents: Incident[];
 }

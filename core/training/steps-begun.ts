@@ -3,6 +3,7 @@ import type { CheckpointRef } from '../refs.ts';
 import { gather } from './collect-rollouts.ts';
 import type { Gathered } from './collect-rollouts.ts';
 import type { EpisodeSource, StepEpisodes } from './episode-source.ts';
+import { UnderWay } from '../time/under-way.ts';
 import type { StageInput, StageState } from './stage.ts';
 import { withoutTasks } from './tasks-again.ts';
 import type { WaitingTask } from './tasks-again.ts';
@@ -34,10 +35,12 @@ const lagOf = ({ collect }: StageInput['stage']): number => (collect.kind === 'p
 export class StepsBegun implements EpisodeSource {
   private begun: BegunStep<Promise<Gathered>>[];
 
+  private readonly underWay: UnderWay;
   private readonly ports: TrainingPorts;
 
   constructor(ports: TrainingPorts, carried: readonly CarriedStep[] = []) {
     this.ports = ports;
+    this.underWay = new UnderWay(() => ports.now());
     this.begun = carried.map((one) => ({ ...one, episodes: Promise.resolve(one.episodes) }));
   }
 
@@ -49,7 +52,10 @@ export class StepsBegun implements EpisodeSource {
       again,
       gathered: await episodes,
       ...(givenUp && { givenUp }),
-      ...(lagOf(input.stage) > 0 && { staleness: { staleness } }),
+      ...(lagOf(input.stage) > 0 && {
+        staleness: { staleness },
+        underWay: (since: number) => this.underWay.since(since),
+      }),
     };
   }
 
@@ -62,6 +68,7 @@ export class StepsBegun implements EpisodeSource {
       const { again, gathered } = gather(this.ports, input, from, step);
       // What goes wrong is thrown when it is the step's turn.
       gathered.catch(() => undefined);
+      this.underWay.during(gathered);
       const { checkpoint, adjusted } = state;
       this.begun.push({ step, checkpoint, adjusted, again, staleness: 0, episodes: gathered });
     }

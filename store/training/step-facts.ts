@@ -38,6 +38,9 @@ const facts = jsonCodec<StepFacts & { format: string }>(
         sampledTokens: count,
         otherTokens: count.optional(),
         sampledLogprob: count,
+        staleness: count.optional(),
+        staleUpdates: count.optional(),
+        sampledByStaleness: z.array(count).optional(),
         turns: count,
         episodes: count,
         calls: counts,
@@ -74,6 +77,8 @@ const facts = jsonCodec<StepFacts & { format: string }>(
       endedAt: count,
       seconds: counts,
       learnerSeconds: count.nullable(),
+      waitedForOldest: count.optional(),
+      idle: z.looseObject({ rollout: count, learner: count }).optional(),
       incidents: z.array(
         z.looseObject({ function: z.string(), kind: z.string(), count, message: z.string() }),
       ),

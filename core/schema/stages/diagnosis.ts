@@ -9,6 +9,9 @@ import type { Path } from '../strict.ts';
 const actions = (what: string) =>
   z.array(z.enum(ACTIONS)).max(ACTIONS.length).default(['note']).describe(what);
 
+/** Of an alarm that older specs do not know: a stage that says nothing of it is the same as theirs. */
+const newer = (what: string) => z.array(z.enum(ACTIONS)).max(ACTIONS.length).optional().describe(what);
+
 /** What a stage does about each alarm, in `core/diagnosis/act.ts`'s words. */
 export const diagnosisSchema = z.strictObject({
   'missing-mask': actions('Tokens that the policy did not sample are trained.'),
@@ -16,11 +19,10 @@ export const diagnosisSchema = z.strictObject({
   'echo-trap': actions('Variance and entropy fall, gradients or repetition rise, before the reward falls.'),
   'entropy-collapse': actions('A tenth of the entropy is left.'),
   'kl-blow-up': actions('The policy runs away from the reference, or its updates are clipped.'),
-  'low-ess': z
-    .array(z.enum(ACTIONS))
-    .max(ACTIONS.length)
-    .optional()
-    .describe('Few of the samples carry an update, by their importance weights. Default: note.'),
+  'low-ess': newer('Few of the samples carry an update, by their importance weights. Default: note.'),
+  'stale-samples': newer(
+    'Samples of an asynchronous stage are about as old as they may be, for they wait for the learner. Default: note.',
+  ),
   'reward-hacking': actions('The reward rises and success falls.'),
   'length-explosion': actions('Episodes grow longer without more success.'),
   truncation: actions('Half of the episodes are cut off by a limit, and it gets no better.'),

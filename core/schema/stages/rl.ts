@@ -8,7 +8,14 @@ import type { Refuse, Resume, SpecEnvironments } from '../check.ts';
 import { amount, budget, count, fraction, givenName, name, positive } from '../../fields.ts';
 import { didYouMean } from '../../did-you-mean.ts';
 import type { Path } from '../strict.ts';
-import { checkCollect, collectSchema, insistsOnUnclipped, mostStaleness, roundsOf } from '../collect.ts';
+import {
+  checkCollect,
+  collectSchema,
+  insistsOnUnclipped,
+  lagsBy,
+  mostStaleness,
+  roundsOf,
+} from '../collect.ts';
 import type { EarlierStage } from '../collect.ts';
 import { explorationSchema } from '../exploration.ts';
 import { methodsOptimizerSchema } from '../optimizer.ts';
@@ -224,7 +231,7 @@ export function checkRlStage(
       late,
       relabels: stage.tasks.some(({ environment }) => environments.get(environment)?.relabels === true),
       stored,
-      lags: mostStaleness(stage.collect) > 0,
+      lags: lagsBy(stage.collect),
       maxStaleness: mostStaleness(stage.collect),
       replays: stage.collect.kind === 'replay' && stage.collect.part > 0,
       allowUnclipped: insistsOnUnclipped(stage.collect),

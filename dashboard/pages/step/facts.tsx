@@ -16,6 +16,7 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
   evaluated,
 }) => {
   const { rollout, batch, learner, heldOut, decision, circumstances, alarms } = facts;
+  const figures = figuresOf(facts);
   return (
     <>
       <dl class="facts">
@@ -47,6 +48,12 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
               ))}
             </dd>
           </>
+        )}
+        {figures['staleness/mean'] !== undefined && (
+          <Fact term="staleness">
+            {shortNumber(figures['staleness/mean'])} learner steps in the mean,{' '}
+            {shortNumber(figures['staleness/most']!)} at most
+          </Fact>
         )}
         {batch && (
           <Fact term="trained on">
@@ -95,6 +102,13 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
             .map(([part, seconds]) => `${part} ${duration(seconds)}`)
             .join(', ')}
         </Fact>
+        {circumstances.idle && (
+          <Fact term="without work">
+            rollout {duration(circumstances.idle.rollout)}, learner {duration(circumstances.idle.learner)}
+            {(circumstances.waitedForOldest ?? 0) > 0 &&
+              `; ${duration(circumstances.waitedForOldest!)} for the oldest group, while enough others had ended`}
+          </Fact>
+        )}
         {circumstances.incidents.length > 0 && (
           <Fact term="incidents" warn>
             {circumstances.incidents.map(({ function: name, kind, count, message }) => (
@@ -108,7 +122,7 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
       <details>
         <summary>Every figure{learner === null ? '' : ', those of the learner included'}</summary>
         <dl class="facts">
-          {Object.entries(figuresOf(facts)).map(([name, value]) => (
+          {Object.entries(figures).map(([name, value]) => (
             <Fact
               term={
                 <>

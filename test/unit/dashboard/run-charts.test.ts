@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { Curves } from '../../../dashboard/parts/chart.tsx';
+import { Facts } from '../../../dashboard/pages/step/facts.tsx';
 import { chartsOf } from '../../../dashboard/run-charts.ts';
 import type { RunChart } from '../../../dashboard/run-charts.ts';
 import { rolloutFacts } from '../../../core/training/facts-of.ts';
@@ -78,6 +79,31 @@ test('gradients on demonstrations and of the policy, KL and the gap of the engin
   expect(last(/^Gradient norm$/)).toEqual([4, 0.1]);
   expect(last(/^Gradient norm on demonstrations/)).toEqual([2, 9]);
   for (const heading of [/^KL/, /^Gap/]) expect(chartNamed(collapsing, heading)!.series).toHaveLength(1);
+});
+
+test('a run that samples ahead has charts of its staleness and of the seconds without work, and no other has', () => {
+  const heading = /^Staleness|without work/;
+  expect(chartsOf(collapsing).filter((one) => heading.test(one.heading))).toEqual([]);
+  const { circumstances } = someStep();
+  const ahead = someStep({
+    rollout: {
+      ...rolloutFacts(summarize([])),
+      sampledTokens: 40,
+      staleness: 2,
+      sampledByStaleness: [10, 0, 30],
+    },
+    circumstances: { ...circumstances, waitedForOldest: 2, idle: { rollout: 3, learner: 4 } },
+  });
+  const charts = chartsOf([ahead]).filter((one) => heading.test(one.heading));
+  expect(charts.map(({ chart }) => chart.series.map(({ points }) => points[0]![1]))).toEqual([
+    [1.5, 2],
+    [3, 4, 2],
+  ]);
+  const page = (
+    Facts({ run: 'r', facts: { ...ahead, answer: null }, evaluated: false }) as { toString: () => string }
+  ).toString();
+  expect(page).toContain('1.5 learner steps in the mean, 2 at most');
+  expect(page).toMatch(/rollout 3\.0 s, learner 4\.0 s; 2\.0 s for the oldest group/);
 });
 
 test('a chart of one line has its name and its last value', () => {

@@ -143,14 +143,14 @@ describe('an asynchronous stage', () => {
       {},
       { kind: 'gspo' },
       {},
-      'gspo is on-policy and needs fresh samples',
+      'remax, or set collect.maxStaleness to 0',
     ],
     [
       'samples that nothing weighs',
       {},
       { kind: 'grpo' },
       {},
-      'algorithm.importanceCap: the policy that samples is behind the one that is trained',
+      'algorithm.importanceCap: the policy that samples is behind the one that is trained: set a cap above 0 (2, say), or collect.maxStaleness to 0',
     ],
     [
       'refills',

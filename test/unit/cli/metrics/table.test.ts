@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { metricsTable } from '../../../../cli/metrics/table.ts';
 import { figuresOf } from '../../../../core/training/figures.ts';
+import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import type { StepFacts } from '../../../../core/training/step-facts.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import { go, ScriptedTraining, stageInput } from '../../core/training/scripted-training.ts';
@@ -37,4 +38,21 @@ test('a terminal of 80 columns shows the figures that matter most, and names the
   expect(Math.max(...table.map((line) => line.length))).toBeLessThanOrEqual(80);
   for (const head of ['step', 'reward', 'held-out %', 'entropy']) expect(table.join('\n')).toContain(head);
   expect(shown.join('\n')).toMatch(/no room for turns, gap/u);
+});
+
+test('a stage that samples ahead has columns of its own', async () => {
+  const headsOf = async (collect: RlStageSpec['collect']) => {
+    const ports = new ScriptedTraining({ heldOut: [0.5] });
+    await trainStage(ports, stageInput({ maxSteps: 3, collect }), null, go);
+    const table = metricsTable(
+      ports.facts.map((facts) => ({ ...facts, answer: null })),
+      null,
+    );
+    const [heads, ...rows] = table.split('\n').map((line) => line.split('\t'));
+    return { heads: heads!, stale: rows.slice(0, 3).map((cells) => cells[heads!.indexOf('stale')]) };
+  };
+  expect((await headsOf({ kind: 'on-policy' })).heads).not.toContain('stale');
+  const { heads, stale } = await headsOf({ kind: 'pipelined', lag: 1 });
+  expect(heads).toEqual(expect.arrayContaining(['stale', 'idle s']));
+  expect(stale).toEqual(['0.0', '1.0', '1.0']);
 });

@@ -135,7 +135,7 @@ describe('refuses', () => {
     lora: false,
     late: false,
     stored: false,
-    lags: false,
+    lags: null,
     tree: true,
     relabels: false,
     turnRewards: false,

@@ -60,7 +60,7 @@ describe('is refused', () => {
     lora: false,
     late: false,
     stored: false,
-    lags: false,
+    lags: null,
     tree: false,
     relabels: false,
     turnRewards: false,

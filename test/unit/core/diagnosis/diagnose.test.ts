@@ -331,6 +331,7 @@ describe('whatever a step lacks', () => {
       equal: 0.5,
       entropy: 0.75,
       gradientNorm: 2,
+      staleness: 1.5,
       kl: 0.5,
       clipped: 0.25,
       gap: 0.125,

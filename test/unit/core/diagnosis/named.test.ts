@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { DIAGNOSES } from '../../../../core/diagnosis/alarm.ts';
 import type { DiagnosisName } from '../../../../core/diagnosis/alarm.ts';
+import type { DiagnosisSetting } from '../../../../core/diagnosis/diagnosis.ts';
 import type { Signals } from '../../../../core/diagnosis/signals.ts';
 import { alarmsOf, factsOf, stageOf } from './stages.ts';
 
@@ -41,6 +42,10 @@ const SICK: Record<
     }),
   },
   'low-ess': { within: 16, change: (_, step) => ({ effective: Math.min(0.97, 1 - ramp(step)) }) },
+  'stale-samples': {
+    within: 16,
+    change: ({ staleness }, step) => ({ staleness: staleness! + (4 - staleness!) * ramp(step) }),
+  },
   'kl-blow-up': { within: 16, change: (_, step) => ({ kl: ramp(step) }) },
   'reward-hacking': {
     within: 20,
@@ -132,6 +137,17 @@ describe('reward hacking on held-out tasks', () => {
       ),
     ).toEqual([]);
   });
+});
+
+test('samples as old as they may be are named where they wait, and not where what is in flight makes them so', () => {
+  const stage = Array.from({ length: 20 }, (_, i) => factsOf(i + 1, { staleness: i < 4 ? 1 : 2 }));
+  const raised = (asynchronous: DiagnosisSetting['asynchronous']) =>
+    alarmsOf(stage, { asynchronous }).map(({ name, stageStep }) => [name, stageStep]);
+  expect(raised({ maxStaleness: 2, inFlight: 1 })).toEqual([['stale-samples', 9]]);
+  expect(raised({ maxStaleness: 2, inFlight: 2 })).toEqual([]);
+  expect(raised({ maxStaleness: 2, inFlight: Infinity })).toEqual([]);
+  expect(raised({ maxStaleness: 3, inFlight: 1 })).toEqual([]);
+  expect(raised(null)).toEqual([]);
 });
 
 test('tokens that were sampled for corrections and baselines may be learnt from, too', () => {

@@ -5,7 +5,7 @@ import type { Signals } from '../../../../core/diagnosis/signals.ts';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
 import { RandomStream } from '../../../../core/random.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
-import type { StepFacts } from '../../../../core/training/step-facts.ts';
+import type { Staleness, StepFacts } from '../../../../core/training/step-facts.ts';
 import { arm } from '../training/scripted-training.ts';
 
 // Stages that are nothing but their facts: a healthy one, by what healthy runs of the log look like, or one that
@@ -21,6 +21,7 @@ export const setting: DiagnosisSetting = {
   clipsSequences: false,
   contrast: 'task',
   temperatureMoves: false,
+  asynchronous: { maxStaleness: 4, inFlight: 2 },
   look: { left: 1, looks: 20 },
 };
 
@@ -54,6 +55,7 @@ export function factsOf(
       sampledTokens: tokens,
       sampledLogprob: typeof signals.entropy === 'number' ? -signals.entropy * tokens : NaN,
       turns: 2 * EPISODES,
+      ...(typeof signals.staleness === 'number' && agesOf(signals.staleness, tokens)),
       failedGroups: [],
       truncated: known(signals.truncated) * EPISODES,
       rewardGroups: or(signals.variance ?? signals.equal, GROUPS),
@@ -108,6 +110,13 @@ export function factsOf(
       sampledTokens: 1,
     },
   };
+}
+
+/** Tokens of the two ages between which the mean lies. */
+function agesOf(mean: number, tokens: number): Staleness {
+  const [low, older] = [Math.floor(mean), mean % 1];
+  const sampledByStaleness = [...Array<number>(low).fill(0), (1 - older) * tokens, older * tokens];
+  return { staleness: low + 1, sampledByStaleness };
 }
 
 const clip = (x: number, low = 0, high = 1): number => Math.min(high, Math.max(low, x));
@@ -181,6 +190,7 @@ export function stageOf(
     kl: draws.chance(0.5) ? 0 : draws.scaled(0.001, 0.1),
     gap: draws.scaled(1e-7, 1e-2),
     effective: 0.97,
+    staleness: 2,
     length: draws.scaled(5, 1000),
     grows: draws.between(-0.3, 0.4),
     truncated: draws.between(0, 0.1),
@@ -215,6 +225,7 @@ export function stageOf(
       gap: c.gap * draws.around(0.5),
       widestGap: 2 * c.gap,
       effective: c.effective,
+      staleness: c.staleness,
       learnt: draws.between(0.95, 1),
       length: c.length * (1 + c.grows * progress) * draws.around(0.06),
       truncated: clip(c.truncated * draws.around(0.4)),

@@ -3,6 +3,7 @@ import type { Rules } from '../../../../core/diagnosis/act.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
 import type { BehaviourCounts } from '../../../../core/training/step-facts.ts';
 import { initialStageState, trainStage } from '../../../../core/training/stage.ts';
+import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import type { StageState } from '../../../../core/training/stage.ts';
 import { go, ScriptedTraining, stageInput, stageSpec, stopAfter } from './scripted-training.ts';
 import type { Script } from './scripted-training.ts';
@@ -156,6 +157,19 @@ test('diagnoses are told what is clipped and what the KL is measured to', () => 
   expect(of({ kind: 'grpo' })).toEqual([false, 'reference']);
   expect(of({ kind: 'gspo' })).toEqual([true, 'reference']);
   expect(of({ kind: 'opd', teachers: [{ from: 'teacher' }] })).toEqual([false, 'teachers']);
+});
+
+test('diagnoses are told how far an asynchronous stage may be ahead, and for how many steps what is in flight is enough', () => {
+  const of = (collect: RlStageSpec['collect']) =>
+    settingOf(stageInput({ collect, groupsPerStep: 4 }), 1, undefined).asynchronous;
+  expect(of({ kind: 'asynchronous', maxStaleness: 2, inFlight: 6 })).toEqual({
+    maxStaleness: 2,
+    inFlight: 1.5,
+  });
+  expect(of({ kind: 'asynchronous', maxStaleness: 2 })).toEqual({ maxStaleness: 2, inFlight: Infinity });
+  expect(of({ kind: 'asynchronous', maxStaleness: 0 })).toBeNull();
+  // All samples of a pipelined step are as old as its lag.
+  expect(of({ kind: 'pipelined', lag: 2 })).toBeNull();
 });
 
 test('diagnoses are told what must differ for a method to learn, and until when the temperature is on its way', () => {

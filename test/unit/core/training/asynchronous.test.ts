@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import type { GroupRequest, GroupResult, TrainRequest } from '../../../../core/requests.ts';
+import type {
+  EvaluationRequest,
+  GroupRequest,
+  GroupResult,
+  TrainRequest,
+} from '../../../../core/requests.ts';
 import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageState } from '../../../../core/training/stage.ts';
@@ -140,6 +145,59 @@ describe('an asynchronous stage', () => {
     expect(waited[2]).toBeGreaterThan(0);
     expect(waited.filter((seconds) => seconds !== 0)).toHaveLength(1);
     expect(ports.facts[2]!.rollout!.staleness).toBe(2);
+  });
+
+  test('says for how many seconds it neither sampled nor learned', async () => {
+    /** Groups take no time, a learner step ten seconds, an evaluation three. */
+    class Clocked extends Unequal {
+      clock = 0;
+      override now(): number {
+        return this.clock;
+      }
+      override async train(request: TrainRequest) {
+        const start = this.clock;
+        this.clock += 10_000;
+        const result = await super.train(request);
+        return { ...result, spans: [{ part: 'learner' as const, start, end: this.clock }] };
+      }
+      override async evaluate(request: EvaluationRequest) {
+        const start = this.clock;
+        this.clock += 3_000;
+        const result = await super.evaluate(request);
+        return { ...result, spans: [{ part: 'rollout' as const, start, end: this.clock }] };
+      }
+      get without() {
+        return this.facts.map(({ circumstances: { idle } }) => [idle?.rollout, idle?.learner]);
+      }
+    }
+    const quick = new Clocked({});
+    await train(
+      asynchronous(2, { maxSteps: 3, graduation: { ...stageInput().stage.graduation, everySteps: 2 } }),
+      quick,
+    );
+    expect(quick.without).toEqual([
+      [10, 0],
+      [10, 3],
+      [10, 3],
+    ]);
+
+    const slow = new Clocked({}, ({ step, firstTask }) => (step === 1 && firstTask === 0 ? Infinity : 0));
+    const ended = train(asynchronous(2, { maxSteps: 4 }), slow);
+    await expect.poll(() => slow.trained.length).toBe(2);
+    for (let i = 0; i < 100; i++) await new Promise((resolve) => setImmediate(resolve));
+    slow.clock += 5_000;
+    slow.endAll();
+    await ended;
+    expect(slow.without.slice(0, 3)).toEqual([
+      [0, 0],
+      [0, 0],
+      [10, 5],
+    ]);
+    expect(slow.facts[2]!.circumstances.waitedForOldest).toBe(5);
+
+    const fresh = new Clocked({});
+    await train(asynchronous(0, { maxSteps: 1 }), fresh);
+    expect(fresh.facts[0]!.circumstances).not.toHaveProperty('idle');
   });
 
   test('counts updates of the optimizer, those of the step itself included', async () => {

@@ -44,6 +44,26 @@ describe('a pipelined stage', () => {
     expect(ports.facts.map(({ rollout }) => rollout!.staleness)).toEqual([0, 1, 2, 2, 2, 2]);
   });
 
+  test('says for how long it neither sampled nor learned, and one that waits does not', async () => {
+    class Clocked extends ScriptedTraining {
+      private clock = 0;
+      override now(): number {
+        return this.clock;
+      }
+      override async train(request: Parameters<ScriptedTraining['train']>[0]) {
+        this.clock += 10_000;
+        return super.train(request);
+      }
+    }
+    const [ahead, waiting] = [new Clocked({ heldOut: [0.5] }), new Clocked({ heldOut: [0.5] })];
+    const graduation = { ...stageInput().stage.graduation, everySteps: 1 };
+    await trainStage(ahead, stageInput(lagging(1, { maxSteps: 1, graduation })), null, go);
+    await trainStage(waiting, stageInput(lagging(0, { maxSteps: 1, graduation })), null, go);
+    // The learner says nothing of its time here.
+    expect(ahead.facts[0]!.circumstances.idle).toEqual({ rollout: 10, learner: 10 });
+    expect(waiting.facts[0]!.circumstances).not.toHaveProperty('idle');
+  });
+
   test('counts what the learner has done since, and no step that learned nothing', async () => {
     const { ports } = await train(lagging(2), { nothingToLearn: [2] });
     expect(ports.facts.map(({ rollout }) => rollout!.staleness)).toEqual([0, 1, 1, 1, 2, 2]);

@@ -31,6 +31,7 @@ import type {
   TakenGroups,
   TakeRequest,
   TrainRequest,
+  TrainResult,
 } from '../../../../core/requests.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
 import type { StepFacts } from '../../../../core/training/step-facts.ts';
@@ -285,7 +286,7 @@ export class ScriptedTraining implements TrainingPorts {
     throw new Error(`${stage} has no ladder here`);
   }
 
-  async train(request: TrainRequest) {
+  async train(request: TrainRequest): Promise<TrainResult> {
     this.trained.push(request);
     if (this.script.gapAt === request.stageStep) throw new LogprobGapError('0.3 nats a token');
     const metrics = {

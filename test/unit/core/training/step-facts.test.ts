@@ -194,6 +194,39 @@ describe('the figures of a step', () => {
     expect(Object.keys(figuresOf(facts(rollout)))).toContain('reward/deviation-in-groups');
   });
 
+  test('of staleness are of the tokens that a step has trained on', () => {
+    const of = (rollout: Partial<StepFacts['rollout']>) =>
+      Object.fromEntries(
+        Object.entries(figuresOf(facts(rollout))).filter(([name]) => name.startsWith('staleness/')),
+      );
+    const sampledTokens = 40;
+    expect(of({ sampledTokens, staleness: 2, staleUpdates: 5, sampledByStaleness: [10, 0, 30] })).toEqual({
+      'staleness/mean': 1.5,
+      'staleness/most': 2,
+      'staleness/most-updates': 5,
+      'staleness/share-of-0': 0.25,
+      'staleness/share-of-1': 0,
+      'staleness/share-of-2': 0.75,
+    });
+    // All samples of a pipelined step are as old.
+    expect(of({ sampledTokens, staleness: 1 })).toMatchObject({
+      'staleness/mean': 1,
+      'staleness/share-of-1': 1,
+    });
+    expect(of({ sampledTokens, staleness: 1, givenUp: true })).toEqual({});
+    expect(of({ sampledTokens })).toEqual({});
+  });
+
+  test('of waiting are seconds, where nobody samples on policy', () => {
+    const step = facts({});
+    expect(
+      figuresOf({
+        ...step,
+        circumstances: { ...step.circumstances, waitedForOldest: 2, idle: { rollout: 3, learner: 4 } },
+      }),
+    ).toMatchObject({ 'idle/rollout': 3, 'idle/learner': 4, 'idle/waited-for-oldest': 2 });
+  });
+
   test('have every number of its report, and what an alarm has adjusted', async () => {
     const { facts: steps } = await train({ heldOut: [0.5] }, { maxSteps: 1 });
     const [step] = steps;
