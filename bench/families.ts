@@ -13,6 +13,7 @@ import { builtInEnvironments } from '../environments/families/index.ts';
 import { inThisProcess } from '../environments/host/hosted-environment.ts';
 import type { HostedEnvironment } from '../environments/host/hosted-environment.ts';
 import { PlayedSession } from '../environments/host/played-session.ts';
+import code from '../examples/code.json' with { type: 'json' };
 import retail from '../examples/retail.json' with { type: 'json' };
 import searchQa from '../examples/search-qa.json' with { type: 'json' };
 import sweSmall from '../examples/swe-small.json' with { type: 'json' };
@@ -50,6 +51,7 @@ export const FAMILY_CASES: readonly FamilyCase[] = [
   { name: 'tool-math', learn: learnBy(toolMath), played: [1, 5] },
   { name: 'search-qa', learn: learnBy(searchQa), played: [1, 6] },
   { name: 'swe-small', learn: learnBy(sweSmall), played: [1, 5] },
+  { name: 'code', learn: learnBy(code), played: [1, 5] },
   { name: 'retail', learn: learnBy(retail), played: [1, 5] },
   { name: 'web-shop', learn: learnBy(webShop), played: [1, 5] },
   { name: 'molecules', learn: moleculesDemo, played: [1, 4] },

@@ -1,4 +1,5 @@
 import { calculatorEnvironment, slowCalculatorEnvironment } from './calculator/environment.ts';
+import { codeEnvironment } from './code/environment.ts';
 import type { Environment } from '../contract/environment.ts';
 import { BUILT_IN, byName, loadModule } from '../host/load-module.ts';
 import type { Loaded } from '../host/load-module.ts';
@@ -16,6 +17,7 @@ import { toolMathEnvironment } from './tool-math/environment.ts';
 export const builtInEnvironments: Environment[] = [
   calculatorEnvironment(),
   slowCalculatorEnvironment(),
+  codeEnvironment(),
   miniwobEnvironment(),
   simpleMiniwobEnvironment(),
   moleculesEnvironment(),
