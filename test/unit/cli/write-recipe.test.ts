@@ -13,7 +13,13 @@ afterEach(() => rm(folder, { recursive: true }));
 
 test('each run is a whole spec of its name, and a control differs by what its recipe says', async () => {
   const files = await writeRecipe(folder, 'ragen-starpo-s');
-  expect(files).toEqual(['README.md', 'warm-start.json', 'treatment.json', 'unfiltered.json']);
+  expect(files).toEqual([
+    'README.md',
+    'warm-start.json',
+    'treatment.json',
+    'unfiltered.json',
+    'four-samples.json',
+  ]);
   const lines = async (file: string) => (await readFile(path.join(folder, file), 'utf8')).split('\n');
   const [treatment, control] = [await lines('treatment.json'), await lines('unfiltered.json')];
   expect(control.filter((line, i) => line !== treatment[i]).map((line) => line.trim())).toEqual([
