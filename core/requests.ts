@@ -475,6 +475,11 @@ export interface LearnerMetrics {
   loss: number | null;
   /** L2 norm before clipping. */
   gradientNorm: number | null;
+  /**
+   * Cosine of the gradient, before clipping, with Adam's first moment before the update: in the mean over the updates that
+   * have one, null where gradient or moment is zero in all of them. Absent in older versions.
+   */
+  gradientMomentumCosine?: number | null;
   entropy: number | null;
   /**
    * K3 estimate of KL(policy ‖ reference), or the divergence from the teachers where there are such; null where the loss

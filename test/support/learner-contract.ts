@@ -101,6 +101,7 @@ const result: TrainResult = {
   metrics: {
     loss: 0.125,
     gradientNorm: 1.5,
+    gradientMomentumCosine: 0.25,
     entropy: 0.75,
     kl: 0.0625,
     clipFraction: 0.25,

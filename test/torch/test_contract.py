@@ -229,6 +229,30 @@ class Optimizer(unittest.TestCase):
         m, v = 0.05, 0.0025
         self.assertAlmostEqual(float(parameter.detach()), 1 - 0.1 * 0.01**0.5 / 0.1 * m / (v**0.5 + 1.0), places=6)
 
+    def test_the_cosine_is_of_all_gradients_with_the_moments_before(self):
+        gradients = {"a": [3.0, 0.0], "b": [4.0]}
+        parameters = {name: torch.nn.Parameter(torch.zeros(len(values))) for name, values in gradients.items()}
+        for name, values in gradients.items():
+            parameters[name].grad = torch.tensor(values)
+        given = {"learningRate": 0.1, "warmupUpdates": 0, "beta1": 0.9, "beta2": 0.99, "epsilon": 1.0, "maxGradientNorm": 1}
+        here = Ranks(torch.device("cpu"))
+        moments = {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([-2.0])}
+        adam = Adam(parameters, moments, {name: torch.ones_like(values) for name, values in moments.items()}, 1)
+        # (3 · 1 + 0 · 2 − 4 · 2) / (5 · 3), whatever the gradient is clipped to.
+        norm, cosine = adam.descend(given, 0.0, "update 2", here)
+        self.assertAlmostEqual(norm, 5.0, places=6)
+        self.assertAlmostEqual(cosine, -1 / 3, places=6)
+
+    def test_without_a_gradient_or_moments_there_is_no_cosine(self):
+        given = {"learningRate": 0.1, "warmupUpdates": 0, "beta1": 0.9, "beta2": 0.99, "epsilon": 1.0, "maxGradientNorm": 1}
+        here = Ranks(torch.device("cpu"))
+        parameter = torch.nn.Parameter(torch.tensor([1.0]))
+        adam = Adam({"w": parameter}, {}, {}, 0)
+        parameter.grad = torch.tensor([0.5])
+        self.assertIsNone(adam.descend(given, 0.0, "update 1", here)[1])
+        adam.zero()
+        self.assertIsNone(adam.descend(given, 0.0, "update 2", here)[1])
+
 
 if __name__ == "__main__":
     unittest.main()

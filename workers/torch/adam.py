@@ -15,6 +15,10 @@ def rate_at(optimizer: dict, before: int) -> float:
     return optimizer["learningRate"] * (min(1.0, (before + 1) / warm) if warm > 0 else 1.0)
 
 
+def square(values: torch.Tensor) -> torch.Tensor:
+    return torch.linalg.vector_norm(values, dtype=torch.float64) ** 2
+
+
 class Adam:
     """Weights with their moments, changed in place."""
 
@@ -31,13 +35,16 @@ class Adam:
             parameter.grad = None
 
     @torch.no_grad()
-    def descend(self, optimizer: dict, loss: float, name: str, ranks: Ranks) -> float:
-        """One update by the gradients that lie there, clipped to `maxGradientNorm`; their norm before. A parameter without one
-        has a gradient of zero, and its moments decay. Raises Fault("learner", "diverged"), with the weights as they were."""
+    def descend(self, optimizer: dict, loss: float, name: str, ranks: Ranks) -> tuple[float, float | None]:
+        """One update by the gradients that lie there, clipped to `maxGradientNorm`; their norm before, and their cosine with
+        the first moments before, None where one of the two is zero. A parameter without a gradient has one of zero, and its
+        moments decay. Raises Fault("learner", "diverged"), with the weights as they were."""
         grads = {n: torch.zeros_like(p) if p.grad is None else p.grad for n, p in self.parameters.items()}
-        squares = [torch.linalg.vector_norm(local(g), dtype=torch.float64) ** 2 for g in grads.values()]
-        total = torch.stack(squares).sum()
-        norm = math.sqrt(float(ranks.sum(total.reshape(1))[0]) if ranks.sharded else float(total))
+        pairs = [(local(g), local(self.first[n])) for n, g in grads.items()]
+        parts = [torch.stack([square(g), square(m), (g * m).sum(dtype=torch.float64)]) for g, m in pairs]
+        total = torch.stack(parts).sum(0)
+        squares, moments, product = (ranks.sum(total) if ranks.sharded else total).tolist()
+        norm = math.sqrt(squares)
         if not math.isfinite(loss) or not math.isfinite(norm):
             raise Fault(
                 "learner",
@@ -58,4 +65,5 @@ class Adam:
             local(parameter).addcdiv_(m, v.sqrt().add_(optimizer["epsilon"]), value=-step)
         self.updates = update
         self.begun = True
-        return norm
+        length = norm * math.sqrt(moments)
+        return norm, max(-1.0, min(1.0, product / length)) if length > 0 else None

@@ -115,6 +115,7 @@ class PolicyUpdates:
         self.inputs = {n: self._counted(batch.streams[n]) for n in loss.reads if n in batch.streams}
         self.shares = shares(batch, loss.teachers)
         self.sums = dict.fromkeys(("loss", "norm", "entropy", "kl", "clipped", "tokens"), 0.0)
+        self.cosines: list[float | None] = []
         self.preferences: list[dict] = []
         self.parent_logprobs: torch.Tensor | None = None
         self.told = self.computed
@@ -169,7 +170,8 @@ class PolicyUpdates:
                 "a teacher are broken. Name another checkpoint for it.",
             )
         name = f"update {self.adam.updates + 1}"
-        norm = self.adam.descend(self.optimizer, loss, name, self.around.ranks)
+        norm, cosine = self.adam.descend(self.optimizer, loss, name, self.around.ranks)
+        self.cosines.append(cosine)
         clipped = float(coupled.clipped.sum()) if coupled and coupled.clipped is not None else sums[3]
         found = {"loss": loss, "norm": norm, "entropy": sums[1], "kl": sums[2], "clipped": clipped, "tokens": sums[4]}
         for key, number in found.items():
@@ -245,25 +247,31 @@ class PolicyUpdates:
 
     def metrics(self) -> dict:
         loss, count, tokens = self.loss, len(self.batch.updates), max(1.0, self.sums["tokens"])
+        preference = {name: mean_of([found[name] for found in self.preferences]) for name in ("margin", "accuracy")}
         measures_kl = loss.kind == "distribution" or (loss.kind == "token" and "reference" in loss.reads)
         return {
             "loss": self.sums["loss"] / count,
             "gradientNorm": self.sums["norm"] / count,
+            "gradientMomentumCosine": mean_of(self.cosines),
             "entropy": self.sums["entropy"] / tokens,
             "kl": self.sums["kl"] / tokens if measures_kl else None,
             "clipFraction": self.sums["clipped"] / tokens if loss.clips else None,
-            **({"preference": {name: self._mean(name) for name in ("margin", "accuracy")}} if loss.prefers else {}),
+            **({"preference": preference} if loss.prefers else {}),
             **self._gap(),
             **self._effective(),
             "tokens": sum(self.batch.length(s) for update in self.own for s in update),
         }
 
-    def _mean(self, name: str) -> float | None:
-        known = [found[name] for found in self.preferences if found[name] is not None]
-        return sum(known) / len(known) if known else None
+
+def mean_of(values: list[float | None]) -> float | None:
+    """Of those that are known."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
-NO_POLICY = dict.fromkeys(("loss", "gradientNorm", "entropy", "kl", "clipFraction", "logprobGapMax", "logprobGapMean"))
+NO_POLICY = dict.fromkeys(
+    ("loss", "gradientNorm", "gradientMomentumCosine", "entropy", "kl", "clipFraction", "logprobGapMax", "logprobGapMean")
+)
 """Of a step that trains the critic alone."""
 
 
@@ -350,7 +358,7 @@ class CriticUpdates:
         values, (loss, clipped, tokens) = ranks.sum(values), ranks.sum(sums).tolist()
         name = f"update {self.adam.updates + 1} of the critic"
         check_finite(values, f"the critic before {name}", "value")
-        norm = self.adam.descend(self.optimizer, loss, name, ranks)
+        norm, _ = self.adam.descend(self.optimizer, loss, name, ranks)
         for key, number in {"loss": loss, "norm": norm, "clipped": clipped, "tokens": tokens}.items():
             self.sums[key] += number
         counted = self.batch.counted(update)

@@ -6,6 +6,7 @@ import { dispose } from '../batch/micro-batches.ts';
 import type { Runner } from '../tensorflow/runner.ts';
 import { rateAt, type Adam } from './adam.ts';
 import { clipProgram } from './clip-program.ts';
+import { momentumProgram } from './momentum-program.ts';
 
 export interface Descent {
   /** In the order of the weights; this disposes them. None: nothing teaches, and moments decay by a gradient of zero. */
@@ -18,8 +19,16 @@ export interface Descent {
   name: string;
 }
 
+/** Of the gradients as they came. */
+export interface Descended {
+  /** L2, before clipping. */
+  norm: number;
+  /** Their cosine with Adam's first moments before the update; null where one of the two is zero. */
+  momentumCosine: number | null;
+}
+
 /**
- * One update of Adam by gradients that are clipped first; their norm before. Throws GradusError('learner', 'diverged')
+ * One update of Adam by gradients that are clipped first. Throws GradusError('learner', 'diverged')
  * where loss or norm is not finite, with the weights as they were.
  */
 export async function descend(
@@ -27,10 +36,11 @@ export async function descend(
   runner: Runner,
   adam: Adam,
   { gradients, loss, settings, before, name }: Descent,
-): Promise<number> {
+): Promise<Descended> {
   // What teaches nothing has a gradient of zero, and Adam's moments decay by it as by any other.
   const whole =
     gradients.length > 0 ? gradients : adam.weights().map((weight) => backend.tf.zerosLike(weight));
+  const along = await alongMomentum(backend, runner, whole, adam);
   const { norm, clipped } = await clip(backend, runner, whole, settings.maxGradientNorm);
   try {
     if (!Number.isFinite(loss) || !Number.isFinite(norm)) {
@@ -45,7 +55,23 @@ export async function descend(
   } finally {
     dispose(clipped);
   }
-  return norm;
+  const length = norm * Math.sqrt(along.squares);
+  // Rounding may lead a little beyond.
+  const momentumCosine = length > 0 ? Math.max(-1, Math.min(1, along.product / length)) : null;
+  return { norm, momentumCosine };
+}
+
+/** Read before clipping disposes the gradients, and before an update changes the moments in place. */
+async function alongMomentum(backend: TensorflowBackend, runner: Runner, gradients: Tensor[], adam: Adam) {
+  const { first, second } = adam.moments();
+  try {
+    const given = [...gradients, ...first];
+    const compute = await runner.prepare(momentumProgram(backend), given);
+    const [product, squares] = backend.tf.tidy(() => compute(given).map((value) => value.dataSync()[0]!));
+    return { product: product!, squares: squares! };
+  } finally {
+    dispose([...first, ...second]);
+  }
 }
 
 async function clip(backend: TensorflowBackend, runner: Runner, given: Tensor[], largest: number) {

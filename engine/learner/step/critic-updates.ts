@@ -46,7 +46,7 @@ export function criticUpdates(
         throw error;
       }
       const { gradients, loss } = result;
-      const norm = await descend(backend, runner, adam, {
+      const { norm } = await descend(backend, runner, adam, {
         gradients,
         loss,
         settings: optimizer,

@@ -49,6 +49,7 @@ type PolicyMetrics = Omit<TrainMetrics, 'updates' | 'seconds' | 'critic'>;
 export const NO_POLICY: Omit<PolicyMetrics, 'tokens'> = {
   loss: null,
   gradientNorm: null,
+  gradientMomentumCosine: null,
   entropy: null,
   kl: null,
   clipFraction: null,
@@ -114,6 +115,7 @@ export function policyUpdates(
   const shares = loss.kind === 'distribution' ? loss.shares(batch).map(counted) : [];
 
   const sums = { loss: 0, gradientNorm: 0, entropy: 0, kl: 0, clipped: 0, tokens: 0 };
+  const cosines: number[] = [];
   const [margins, accuracies]: number[][] = [[], []];
   let parentLogprobs: Float32Array | undefined;
   // Of what the weights that the step starts from have sampled, and given log-probs.
@@ -167,7 +169,7 @@ export function policyUpdates(
       const value = coupled?.loss ?? result.loss;
       const { gradients } = result;
       const name = `update ${before + 1}`;
-      const norm = await descend(backend, runner, adam, {
+      const { norm, momentumCosine } = await descend(backend, runner, adam, {
         gradients,
         loss: value,
         settings: optimizer,
@@ -178,6 +180,7 @@ export function policyUpdates(
       const [entropy, kl, clipped] = result.sums as [number, number, number];
       sums.loss += value;
       sums.gradientNorm += norm;
+      cosines.push(...known(momentumCosine));
       sums.entropy += entropy;
       sums.kl += kl;
       sums.clipped += coupled?.clipped?.reduce((sum, bit) => sum + bit, 0) ?? clipped;
@@ -192,6 +195,7 @@ export function policyUpdates(
       return {
         loss: sums.loss / updates.length,
         gradientNorm: sums.gradientNorm / updates.length,
+        gradientMomentumCosine: meanOf(cosines),
         entropy: sums.entropy / tokens,
         kl: measuresKl ? sums.kl / tokens : null,
         clipFraction: loss.clips ? sums.clipped / tokens : null,
