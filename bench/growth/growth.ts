@@ -6,7 +6,7 @@ import { hardestGoal, inOrder, tinySpec } from '../../test/support/tiny-spec.ts'
 import { benchRowsOf, chosenNames } from '../bench.ts';
 import type { Bench, BenchOptions } from '../bench.ts';
 import { durableRun, withInstallation } from '../installations.ts';
-import { watchMemory } from '../processes.ts';
+import { sum, watchMemory } from '../processes.ts';
 import { WARM_START } from '../specs.ts';
 
 const MODULE = fileURLToPath(new URL('many-turns.ts', import.meta.url));
@@ -19,6 +19,8 @@ interface Point {
   seconds: number;
   bytes: number;
   megabytes: number;
+  /** Turns of an episode, in the mean of all steps of RL. */
+  turns: number;
 }
 
 interface Growth {
@@ -78,7 +80,7 @@ export const growthBench: Bench = async function* (options) {
     for (const size of options.quick ? growth.quick : growth.sizes) {
       const point = await measured(size, growth, options);
       options.say(
-        `  ${size} ${name}: ${point.seconds.toFixed(2)} s, ${point.bytes} bytes of histories, ${point.megabytes.toFixed(0)} MB`,
+        `  ${size} ${name}: ${point.seconds.toFixed(2)} s, ${point.bytes} bytes of histories, ${point.megabytes.toFixed(0)} MB, ${point.turns.toFixed(1)} turns an episode`,
       );
       points.push(point);
       for (const measure of Object.keys(MEASURES) as Measure[])
@@ -115,7 +117,9 @@ function measured(size: number, { spec, workers }: Growth, options: BenchOptions
     const ends = (warmStart: boolean): number[] =>
       reports.filter(({ step }) => (step.stage === WARM_START) === warmStart).map(({ at }) => at);
     const seconds = (Math.max(...ends(false)) - Math.max(...ends(true))) / 1000;
-    return { size, seconds, bytes, megabytes };
+    const rl = reports.filter(({ step }) => step.stage !== WARM_START).map(({ step }) => step);
+    const episodes = sum(rl.flatMap(({ outcomes }) => Object.values(outcomes)));
+    return { size, seconds, bytes, megabytes, turns: sum(rl.map(({ turns }) => turns)) / episodes };
   });
 }
 
