@@ -19,7 +19,7 @@ export interface Judgement {
 
 /** The last fenced block of an answer, or all of it. */
 export const programIn = (answer: string): string =>
-  answer.match(/(?<=```[\w-]*\n)[^]*?(?=```)/gu)?.at(-1) ?? answer;
+  [...answer.matchAll(/```[\w-]*\n([^]*?)```/gu)].at(-1)?.[1] ?? answer;
 
 /** The function of `answer` on the hidden tests. */
 export async function judge(

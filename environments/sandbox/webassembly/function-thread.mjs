@@ -107,8 +107,12 @@ function readerOf(context, isArray) {
     },
     text(handle) {
       // The length of a text is its own, and no property of a prototype.
-      if (context.getNumber(context.getProp(handle, 'length')) > MOST_LETTERS) throw new NoData();
-      return context.getString(handle);
+      const length = context.getNumber(context.getProp(handle, 'length'));
+      if (length > MOST_LETTERS) throw new NoData();
+      const text = context.getString(handle);
+      // It ends at a NUL on its way out, and half a character becomes others: neither is the text that was given.
+      if (text.length !== length) throw new NoData();
+      return text;
     },
     /** Numbers, texts, truth and lists of them; throws NoData for all else. Each part is read once. */
     data(handle) {

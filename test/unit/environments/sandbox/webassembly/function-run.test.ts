@@ -52,6 +52,16 @@ describe('a function', () => {
     ]);
   });
 
+  test('gives no other text than its own: what stands behind a NUL counts, and half a character is none', async () => {
+    const source = 'x => [x + "\\0b", "\\0", "\\ud800", x + "é🙂"][["nul", "empty", "half", "whole"].indexOf(x)]';
+    expect(await results(source, 'nul', 'empty', 'half', 'whole')).toEqual([
+      { kind: 'no-data' },
+      { kind: 'no-data' },
+      { kind: 'no-data' },
+      value('wholeé🙂'),
+    ]);
+  });
+
   test('sees neither the clock nor chance, nor anything of ours', async () => {
     const seen = `[${['Date', 'process', 'require', 'fetch', 'std', 'os', 'WebAssembly', 'postMessage']
       .map((name) => `typeof ${name}`)
