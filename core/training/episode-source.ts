@@ -16,6 +16,8 @@ export interface StepEpisodes extends Pick<StageState, 'adjusted'> {
   gathered: Gathered;
   /** Groups of earlier steps that are trained with them; absent where nothing is replayed. */
   replayed?: { groups: BlobRef[]; facts: ReplayFacts };
+  /** What was done to choose them; absent where nothing was. */
+  spans?: Span[];
   /** The stage has rolled back behind the weights that sampled: nothing is learnt from these episodes. */
   givenUp?: true;
   /** How old the weights are that sampled; absent where nothing is sampled ahead. */

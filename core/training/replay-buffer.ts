@@ -1,6 +1,6 @@
 import type { TrainingPorts } from '../ports.ts';
 import type { BlobRef, CheckpointRef } from '../refs.ts';
-import type { MovingTask, ReplayedTask } from '../requests.ts';
+import type { MovingTask, ReplayedTask, Span } from '../requests.ts';
 import type { ReplayCollect } from '../schema/collect.ts';
 import { gather } from './collect-rollouts.ts';
 import type { EpisodeSource, StepEpisodes } from './episode-source.ts';
@@ -58,7 +58,8 @@ export class ReplayBuffer implements EpisodeSource {
       this.how.priority,
     );
     this.groups = young.filter((one) => !chosen.includes(one));
-    const kept = chosen.length === 0 ? [] : await this.replay(input, state, step, chosen);
+    const { kept, spans } =
+      chosen.length === 0 ? { kept: [], spans: [] } : await this.replay(input, state, step, chosen);
     const fresh = input.stage.groupsPerStep - kept.length;
     const { again, gathered } = gather(this.ports, input, state, step, fresh);
     const byStaleness = Array<number>(Math.max(0, ...kept.map(({ group }) => this.ageOf(group))) + 1).fill(0);
@@ -67,6 +68,7 @@ export class ReplayBuffer implements EpisodeSource {
       adjusted: state.adjusted,
       again,
       gathered: await gathered,
+      ...(spans.length > 0 && { spans }),
       // Of nothing that is replayed the facts are those of a stage that has no buffer.
       ...(this.how.part > 0 && {
         replayed: {
@@ -91,7 +93,7 @@ export class ReplayBuffer implements EpisodeSource {
     { checkpoint, adjusted }: Pick<StageState, 'checkpoint' | 'adjusted'>,
     step: number,
     chosen: readonly BufferedGroup[],
-  ): Promise<{ group: BufferedGroup; copy: BlobRef }[]> {
+  ): Promise<{ kept: { group: BufferedGroup; copy: BlobRef }[]; spans: Span[] }> {
     const { run, reward } = spec;
     const { minEffectiveSamples } = this.how;
     const place = { run, stage: stage.name, step };
@@ -123,7 +125,10 @@ export class ReplayBuffer implements EpisodeSource {
       minEffectiveSamples,
       reward,
     });
-    return kept.map((at) => ({ group: chosen[at]!, copy: copies[at]! }));
+    return {
+      kept: kept.map((at) => ({ group: chosen[at]!, copy: copies[at]! })),
+      spans: scored?.spans ?? [],
+    };
   }
 
   /** What the step has sampled itself and could learn from may be replayed. */

@@ -341,7 +341,12 @@ async function stageStep(
     error?: SharedError,
   ): Omit<StepFacts, 'decision' | 'alarms'> {
     const trained = updated?.trained ?? null;
-    const spans = [...collected.spans, ...(updated?.spans ?? []), ...(evaluation?.spans ?? [])];
+    const spans = [
+      ...(begun.spans ?? []),
+      ...collected.spans,
+      ...(updated?.spans ?? []),
+      ...(evaluation?.spans ?? []),
+    ];
     const endedAt = ports.now();
     const secondsWithout = (some: readonly Span[]): number => splitTime(start, endedAt, some).orchestration;
     return {

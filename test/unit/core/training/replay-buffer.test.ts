@@ -117,6 +117,14 @@ describe('a stage with a replay buffer', () => {
     expect((await train(collecting())).scored).toHaveLength(7);
   });
 
+  test('counts the time in which groups that it may replay are scored as the learner’s', async () => {
+    const { facts } = await train(collecting(), { scoreSeconds: 5 });
+    expect(facts.map(({ circumstances }) => circumstances.seconds.learner)).toEqual([
+      0,
+      ...Array<number>(7).fill(5),
+    ]);
+  });
+
   test('goes on where it continues as new, whatever the step', async () => {
     const whole = await train(collecting({ priority: 'advantage' }));
     for (let at = 1; at < 8; at++) {

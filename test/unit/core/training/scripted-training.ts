@@ -26,6 +26,7 @@ import type {
   RetentionRequest,
   ScoreRequest,
   ScoreResult,
+  Span,
   StoredRequest,
   StoredResult,
   TakenGroups,
@@ -137,6 +138,8 @@ export interface Script {
   group?: (request: GroupRequest) => Partial<GroupResult>;
   /** Steps that teach nothing. */
   nothingToLearn?: readonly number[];
+  /** Seconds that scores take; absent: none. */
+  scoreSeconds?: number;
   /** Loss of each learner step, in order; the last one holds on. Absent: 0. */
   losses?: readonly number[];
   /** What else an evaluation says. */
@@ -279,7 +282,10 @@ export class ScriptedTraining implements TrainingPorts {
   async score(request: ScoreRequest): Promise<ScoreResult> {
     const { step } = request;
     this.scored.push(request);
-    return { scores: { key: `scores/${step}`, sha256: 'x', bytes: 1 }, spans: [] };
+    const start = this.time;
+    const end = (this.time += 1000 * (this.script.scoreSeconds ?? 0));
+    const spans: Span[] = end > start ? [{ part: 'learner', start, end }] : [];
+    return { scores: { key: `scores/${step}`, sha256: 'x', bytes: 1 }, spans };
   }
 
   async escalate({ stage }: StepEscalation): Promise<EscalatedStep> {
