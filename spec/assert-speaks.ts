@@ -3,7 +3,7 @@ import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
 import { refusalOfCalls } from '../core/schema/dialect.ts';
 import type { DialectSpec } from '../core/schema/dialect.ts';
 import { tokenizerConfigOf, withDialect } from '../engine/dialect/checkpoint-dialect.ts';
-import type { ChatMessage } from '../engine/dialect/contract.ts';
+import type { ChatMessage, Dialect } from '../engine/dialect/contract.ts';
 import { openDialect } from '../engine/dialect/open-dialect.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
 import { environmentOf } from '../environments/host/environment-of.ts';
@@ -12,7 +12,9 @@ import { textOf } from '../store/training/checkpoints.ts';
 import type { ModelFiles } from '../store/training/checkpoints.ts';
 
 /** What is read behind a turn with two calls. */
-const TWO_RESULTS: readonly ChatMessage[] = ['one', 'two'].map((content) => ({ role: 'tool', content }));
+const TWO_RESULTS = ['first gradus result', 'second gradus result'].map(
+  (content) => ({ role: 'tool', content }) satisfies ChatMessage,
+);
 
 /**
  * Throws GradusError('spec', 'invalid') unless a checkpoint can speak its dialect with the tools of every environment
@@ -39,7 +41,7 @@ export function assertSpeaks(
       spoken.promptTokens([{ role: 'user', content: 'task' }]);
       const refused = refusalOfCalls(spoken.name, sampling);
       if (refused) throw new GradusError('spec', 'invalid', `sampling.maxParallelCalls: ${refused}`);
-      if ((sampling.maxParallelCalls ?? 1) > 1) spoken.messageTokens(TWO_RESULTS, '');
+      if ((sampling.maxParallelCalls ?? 1) > 1) assertTellsBoth(tokenizer, spoken);
     } catch (cause) {
       if (!(cause instanceof GradusError)) throw cause;
       throw new GradusError(
@@ -50,4 +52,15 @@ export function assertSpeaks(
       );
     }
   }
+}
+
+/** A template that passes over one of two results would have the policy go on as if its call had brought nothing. */
+function assertTellsBoth(tokenizer: Tokenizer, spoken: Dialect): void {
+  const read = tokenizer.decode(spoken.messageTokens(TWO_RESULTS, ''));
+  if (TWO_RESULTS.every(({ content }) => read.includes(content))) return;
+  throw new GradusError(
+    'policy',
+    'chat-template',
+    'what is read behind two calls of a turn leaves out a result: leave out sampling.maxParallelCalls, or fix the chat template',
+  );
 }

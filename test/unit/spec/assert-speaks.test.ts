@@ -37,6 +37,9 @@ const qwen = configOf('qwen', 'qwen3-like');
 /** Refuses a second result behind a first. */
 const ONE_RESULT = `{%- if messages[-1].role == 'tool' and messages[-2].role == 'tool' %}{{ raise_exception('one result alone') }}{% endif -%}${qwen['chat_template'] as string}`;
 
+/** Passes over the second of two results. */
+const FIRST_RESULT = `{%- if messages[-1].role == 'tool' and messages[-2].role == 'tool' %}{% set messages = messages[:-1] %}{% endif -%}${qwen['chat_template'] as string}`;
+
 describe('a run that begins with a checkpoint', () => {
   test('is taken when the checkpoint can call the tools of every environment', () => {
     expect(speaks(qwen, 'calculator')).not.toThrow();
@@ -56,6 +59,11 @@ describe('a run that begins with a checkpoint', () => {
       'may make several calls in a turn, and its chat template tells one result alone',
       speaks({ ...qwen, chat_template: ONE_RESULT }, 'calculator', { name: 'hermes' }, 2),
       'one result alone',
+    ],
+    [
+      'may make several calls in a turn, and its chat template passes over a result',
+      speaks({ ...qwen, chat_template: FIRST_RESULT }, 'calculator', { name: 'hermes' }, 2),
+      'leaves out a result',
     ],
     [
       'cannot call one of several tools by a tag',
