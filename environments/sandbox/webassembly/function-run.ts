@@ -24,13 +24,15 @@ export interface FunctionRun {
 
 /** What takes milliseconds is stuck by then: no machine is as busy as that. */
 const STUCK_SECONDS = 10;
+/** A thread reads and compiles QuickJS before anything runs, which says nothing of a program. */
+const START_SECONDS = 120;
 const HEAP_MEGABYTES = 64;
 const STACK_MEGABYTES = 16;
 /** Instances of WebAssembly reserve addresses until the collector finds them: a thread is a new one after so many. */
 const MOST_RUNS = 500;
 
-/** What a thread says, or why it was ended. */
-type Said = FunctionRan | Gone;
+/** What a thread says, or why it was ended. `ready`: it has begun, and takes programs. */
+type Said = FunctionRan | { kind: 'ready' } | Gone;
 type Gone = { kind: 'failed'; message: string } | { kind: 'ended'; message: string };
 
 const idle: FunctionThread[] = [];
@@ -66,6 +68,7 @@ class FunctionThread {
   });
   #runs = 0;
   #isWhole = true;
+  #isReady = false;
   #hear: (said: Said) => void = () => undefined;
 
   constructor() {
@@ -83,20 +86,31 @@ class FunctionThread {
     return this.#isWhole && this.#runs < MOST_RUNS;
   }
 
-  async ask(run: FunctionRun): Promise<Said> {
+  async ask(run: FunctionRun): Promise<FunctionRan | Gone> {
     this.#runs++;
     // It keeps the process while it works, and not while it waits.
     this.#worker.ref();
+    const slow = { kind: 'failed', message: 'its thread did not begin' } as const;
+    const begun = this.#isReady ? { kind: 'ready' as const } : await this.#said(START_SECONDS, slow);
+    this.#isReady = begun.kind === 'ready';
+    const stuck = { kind: 'ended', message: 'took too long' } as const;
+    const said = this.#isReady ? await this.#said(STUCK_SECONDS, stuck, run) : begun;
+    this.#worker.unref();
+    if (said.kind === 'ready') throw new Error('a thread begins once');
+    if (said.kind === 'failed') this.#isWhole = false;
+    return said;
+  }
+
+  /** What it says next, to a program where it is given one; `late` where it says nothing for so long. */
+  async #said(seconds: number, late: Gone, run?: FunctionRun): Promise<Said> {
     let clock: NodeJS.Timeout | undefined;
     const said = await new Promise<Said>((resolve) => {
       this.#hear = resolve;
       if (!this.#isWhole) this.#gone('failed', 'its thread has ended');
-      clock = setTimeout(() => this.#gone('ended', 'took too long'), STUCK_SECONDS * 1000);
-      this.#worker.postMessage(run);
+      clock = setTimeout(() => this.#gone(late.kind, late.message), seconds * 1000);
+      if (run) this.#worker.postMessage(run);
     });
     clearTimeout(clock);
-    if (said.kind === 'failed') this.#isWhole = false;
-    this.#worker.unref();
     return said;
   }
 

@@ -149,3 +149,4 @@ parentPort.on('message', (asked) => {
     (error) => parentPort.postMessage({ kind: 'failed', message: messageOf(error) }),
   );
 });
+parentPort.postMessage({ kind: 'ready' });

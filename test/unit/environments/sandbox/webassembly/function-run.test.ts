@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { runFunction, type Data } from '../../../../../environments/sandbox/webassembly/function-run.ts';
 
 const { signal } = new AbortController();
@@ -52,8 +52,22 @@ describe('a function', () => {
     ]);
   });
 
+  test('is not to blame for how long its thread takes to begin', async () => {
+    vi.resetModules();
+    const anew = await import('../../../../../environments/sandbox/webassembly/function-run.ts');
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const ran = anew.runFunction({ source: 'x => x + 1', name: 'f', calls: [[1]] }, signal);
+      vi.advanceTimersByTime(60_000);
+      expect(await ran).toEqual({ kind: 'ran', results: [value(2)] });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   test('gives no other text than its own: what stands behind a NUL counts, and half a character is none', async () => {
-    const source = 'x => [x + "\\0b", "\\0", "\\ud800", x + "é🙂"][["nul", "empty", "half", "whole"].indexOf(x)]';
+    const source =
+      'x => [x + "\\0b", "\\0", "\\ud800", x + "é🙂"][["nul", "empty", "half", "whole"].indexOf(x)]';
     expect(await results(source, 'nul', 'empty', 'half', 'whole')).toEqual([
       { kind: 'no-data' },
       { kind: 'no-data' },
