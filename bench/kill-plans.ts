@@ -1,11 +1,9 @@
-import { execFile } from 'node:child_process';
-import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import type { Role } from '../core/names.ts';
 import { RandomStream } from '../core/random.ts';
 import { ObjectStore } from '../store/objects/object-store.ts';
 import { killAndReplace } from '../test/support/kill-workers.ts';
+import { recompute } from '../test/support/recompute.ts';
 import { storedFacts } from '../test/support/stored-facts.ts';
 import { startTestInstallation } from '../test/support/test-installation.ts';
 import type { TestInstallation } from '../test/support/test-installation.ts';
@@ -116,8 +114,5 @@ async function ended(
 
 /** Whether a run that is made again from what the first has kept ends with the same facts and weights. */
 async function isRecomputed({ stateDir }: TestInstallation, run: string): Promise<boolean> {
-  const root = path.resolve(import.meta.dirname, '..');
-  const args = ['--import', 'tsx', 'cli/gradus.ts', 'recompute', run, '--state-dir', stateDir];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root });
-  return stdout.includes('all facts and the weights are the same');
+  return (await recompute(stateDir, run)).includes('all facts and the weights are the same');
 }

@@ -1,6 +1,3 @@
-import { execFile } from 'node:child_process';
-import path from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ids } from '../../../core/names.ts';
 import { reweighStep } from '../../../runs/reweigh/reweigh.ts';
@@ -10,6 +7,7 @@ import type { curriculum } from '../../../workflows/curriculum.ts';
 import { DONE } from '../../support/ended.ts';
 import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
 import { until } from '../../support/run-client.ts';
+import { recompute } from '../../support/recompute.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { tinySpecCollecting } from '../../support/tiny-spec.ts';
@@ -106,11 +104,7 @@ test('killed while groups are in flight, a run keeps its bound, loses nothing, a
   }
   store.close();
 
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ['--import', 'tsx', 'cli/gradus.ts', 'recompute', 'killed', '--state-dir', installation.stateDir],
-    { cwd: path.resolve(import.meta.dirname, '../../..') },
-  );
+  const stdout = await recompute(installation.stateDir, 'killed');
   expect(stdout).toContain('killed and killed-recomputed do not part in the ');
   expect(stdout).toContain('all facts and the weights are the same');
   const again = await runs.client.workflow.getHandle<typeof curriculum>('killed-recomputed').result();

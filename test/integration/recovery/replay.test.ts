@@ -1,6 +1,3 @@
-import { execFile } from 'node:child_process';
-import path from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ids } from '../../../core/names.ts';
 import { reweighStep } from '../../../runs/reweigh/reweigh.ts';
@@ -8,6 +5,7 @@ import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
 import { DONE } from '../../support/ended.ts';
 import { killInActivity } from '../../support/kill-workers.ts';
+import { recompute } from '../../support/recompute.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { tinySpecCollecting } from '../../support/tiny-spec.ts';
@@ -72,10 +70,6 @@ test('killed while it replays, a run ends with the same weights, and its steps a
   }
   store.close();
 
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ['--import', 'tsx', 'cli/gradus.ts', 'recompute', 'killed', '--state-dir', installation.stateDir],
-    { cwd: path.resolve(import.meta.dirname, '../../..') },
-  );
+  const stdout = await recompute(installation.stateDir, 'killed');
   expect(stdout).toContain('all facts and the weights are the same');
 }, 400_000);
