@@ -6,6 +6,7 @@ import { gather } from './collect-rollouts.ts';
 import type { EpisodeSource, StepEpisodes } from './episode-source.ts';
 import { samplingAt } from './exploration.ts';
 import type { StageInput, StageState } from './stage.ts';
+import type { ReplayFacts } from './step-facts.ts';
 
 // A part of each step is groups of earlier steps (experience replay, Lin 1992); the rest is sampled by the weights that
 // are trained. What is replayed follows from the spec alone: the order of groups is theirs by age or by advantage, and
@@ -34,6 +35,8 @@ const ROUNDING = 1e-9;
 
 export class ReplayBuffer implements EpisodeSource {
   private groups: BufferedGroup[];
+  /** As it is where the newest step comes to no training: what that would have replayed is in it. */
+  private unreplayed: BufferedGroup[] = [];
   private learned: number;
   private updates: number;
 
@@ -60,6 +63,8 @@ export class ReplayBuffer implements EpisodeSource {
     this.groups = young.filter((one) => !chosen.includes(one));
     const { kept, spans } =
       chosen.length === 0 ? { kept: [], spans: [] } : await this.replay(input, state, step, chosen);
+    const replayed = kept.map(({ group }) => group);
+    this.unreplayed = young.filter((one) => !chosen.includes(one) || replayed.includes(one));
     const fresh = input.stage.groupsPerStep - kept.length;
     const { again, gathered } = gather(this.ports, input, state, step, fresh);
     const byStaleness = Array<number>(Math.max(0, ...kept.map(({ group }) => this.ageOf(group))) + 1).fill(0);
@@ -142,7 +147,10 @@ export class ReplayBuffer implements EpisodeSource {
   }
 
   done(updates: number | null): void {
-    if (updates === null) return;
+    if (updates === null) {
+      this.groups = this.unreplayed;
+      return;
+    }
     this.learned += 1;
     this.updates += updates;
   }
@@ -169,6 +177,14 @@ export class ReplayBuffer implements EpisodeSource {
     return this.learned - learned;
   }
 }
+
+/** The facts of a step that came to no training: its groups are in the buffer again. */
+export const notReplayed = (facts: ReplayFacts): ReplayFacts => ({
+  ...facts,
+  groups: 0,
+  byStaleness: [0],
+  buffered: facts.buffered + facts.groups,
+});
 
 /**
  * `count` of the groups, or all of fewer: the oldest first, or those with the largest mean |advantage|. Of equal ones the

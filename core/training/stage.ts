@@ -3,6 +3,7 @@ import { episodeSource } from './episode-source.ts';
 import type { EpisodeSource } from './episode-source.ts';
 import { FollowedToTheEnd } from './groups-in-flight.ts';
 import type { CarriedGroups } from './groups-in-flight.ts';
+import { notReplayed } from './replay-buffer.ts';
 import type { CarriedReplay } from './replay-buffer.ts';
 import type { CarriedStep } from './steps-begun.ts';
 import { updatePolicy } from './update-policy.ts';
@@ -359,7 +360,9 @@ async function stageStep(
       rollout: {
         ...rolloutFacts(summary, collected.otherTokens),
         ...begun.staleness,
-        ...(begun.replayed && { replayed: begun.replayed.facts }),
+        ...(begun.replayed && {
+          replayed: trained === null ? notReplayed(begun.replayed.facts) : begun.replayed.facts,
+        }),
         ...(begun.updatesBehind !== undefined && {
           staleUpdates: begun.updatesBehind + Math.max(0, (trained?.metrics.updates ?? 0) - 1),
         }),

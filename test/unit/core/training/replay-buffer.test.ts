@@ -112,6 +112,18 @@ describe('a stage with a replay buffer', () => {
     }
   });
 
+  test('has the groups of a step that came to no training again', async () => {
+    const ports = await train(collecting({ maxStaleness: 8 }), {
+      gapAt: 3,
+      decisions: ['continue'],
+    });
+    const [, , untrained, next] = keysOf(ports).map((keys) => keys.map((key) => key.replace(/#.*/, '')));
+    expect(untrained!.slice(2)).toEqual(next!.slice(2));
+    const { replayed } = ports.facts[2]!.rollout!;
+    expect(replayed).toMatchObject({ groups: 0, byStaleness: [0] });
+    expect(ports.facts[3]!.rollout!.replayed!.buffered).toBe(replayed!.buffered - 2);
+  });
+
   test('looks at no weights where it has no bound', async () => {
     expect((await train(collecting({ minEffectiveSamples: 0 }))).scored).toEqual([]);
     expect((await train(collecting())).scored).toHaveLength(7);
