@@ -36,6 +36,13 @@ const schema = z.strictObject({
     .describe(
       'Divide by the deviation of the group (GRPO), or not: Dr. GRPO is none with aggregation dr-grpo.',
     ),
+  leastDeviation: z
+    .number()
+    .min(0)
+    .optional()
+    .describe(
+      'Divide by no less than this, in units of reward: a group whose rewards hardly differ is not blown up. Default 0.',
+    ),
   ...clip,
   ...klToReference,
   ...entropyBonus,
@@ -50,13 +57,19 @@ export const grpo: Method<typeof schema> = {
   perGroup: true,
   readsTurns: false,
   branches: true,
-  ignoresScale: ({ scaleRewards }) => scaleRewards === 'group',
+  ignoresScale: ({ scaleRewards, leastDeviation = 0 }) => scaleRewards === 'group' && leastDeviation === 0,
   offPolicy: true,
   plan: (spec, sampling) => planOf(spec, clippedObjective(spec, sampling), { refills: spec.maxRefills }),
-  advantages: (groups, { scaleRewards }) =>
+  advantages: (groups, { scaleRewards, leastDeviation = 0 }) =>
     perSample(
       groups,
-      (reward, { mean, deviation }) => (reward - mean) / (scaleRewards === 'group' ? deviation : 1),
+      (reward, { mean, deviation }) =>
+        (reward - mean) / (scaleRewards === 'group' ? Math.max(deviation, leastDeviation) : 1),
     ),
-  refuse: refuseImportance,
+  refuse: (spec, context) => [
+    ...refuseImportance(spec, context),
+    ...(spec.scaleRewards === 'none' && spec.leastDeviation !== undefined
+      ? [{ field: 'leastDeviation', message: 'does nothing where scaleRewards is none: leave it out' }]
+      : []),
+  ],
 };

@@ -106,7 +106,11 @@ export interface KtoObjective extends OfSamples {
 }
 
 /** How far a student is from its teacher. `jsd`: generalized Jensen–Shannon, `beta` in (0, 1) the teacher's part. */
-export type Divergence = { kind: 'reverse-kl' } | { kind: 'forward-kl' } | { kind: 'jsd'; beta: number };
+export type Divergence =
+  | { kind: 'reverse-kl' }
+  | { kind: 'reverse-kl-each' }
+  | { kind: 'forward-kl' }
+  | { kind: 'jsd'; beta: number };
 
 /** Distillation over the whole vocabulary. */
 export interface DistillObjective extends MeanOf {

@@ -16,7 +16,8 @@ const NO_MIXTURE = `must be from ${LEAST_JSD_BETA} to ${1 - LEAST_JSD_BETA}: cho
  * over the whole vocabulary.
  *
  *   loss: D(q, p), mean over sampled tokens, where D is KL(q ‖ p), KL(p ‖ q), or β KL(p ‖ m) + (1 − β) KL(q ‖ m) with
- *   m = β p + (1 − β) q. Of several teachers p = Σ w p_teacher / Σ w; or each task has the teacher of its environment.
+ *   m = β p + (1 − β) q. Of several teachers p = Σ w p_teacher / Σ w; or D is Σ w KL(q ‖ p_teacher) / Σ w; or each task has
+ *   the teacher of its environment.
  *
  * Rewards are no part of the loss; they say what an episode was worth, and infrastructure outcomes teach nothing.
  */
@@ -44,10 +45,10 @@ const schema = z.strictObject({
     .max(16, 'has at most 16 teachers: each of them is in memory with the student')
     .describe('Checkpoints whose distributions the student follows.'),
   divergence: z
-    .enum(['reverse-kl', 'forward-kl', 'jsd'])
+    .enum(['reverse-kl', 'reverse-kl-each', 'forward-kl', 'jsd'])
     .default('reverse-kl')
     .describe(
-      'reverse-kl: KL(student ‖ teacher), which seeks a mode. forward-kl: KL(teacher ‖ student). jsd: generalized Jensen–Shannon.',
+      'reverse-kl: KL(student ‖ teachers), which seeks a mode of their mixture. reverse-kl-each: the weighted sum of KL(student ‖ teacher), which seeks what all teachers hold for likely. forward-kl: KL(teachers ‖ student). jsd: generalized Jensen–Shannon.',
     ),
   beta: z
     .number()
@@ -96,6 +97,9 @@ export const opd: Method<typeof schema> = {
     }),
   refuse: (spec, context) => [
     ...refuseTeachers(spec, context),
+    ...(spec.divergence === 'reverse-kl-each' && !areMerged(spec)
+      ? [{ field: 'divergence', message: 'is reverse-kl where each task has one teacher: write that' }]
+      : []),
     ...(spec.beta !== undefined && spec.divergence !== 'jsd'
       ? [{ field: 'beta', message: `does nothing for ${spec.divergence}: leave it out, or choose jsd` }]
       : []),
@@ -104,6 +108,10 @@ export const opd: Method<typeof schema> = {
 
 const divergenceOf = ({ divergence, beta = 0.5 }: Spec): Divergence =>
   divergence === 'jsd' ? { kind: divergence, beta } : { kind: divergence };
+
+/** Whether a token may follow several teachers. */
+const areMerged = ({ teachers }: Spec): boolean =>
+  teachers.length > 1 && teachers.every(({ environments }) => environments === undefined);
 
 function weightsOf({ teachers }: Spec): number[] {
   const total = teachers.reduce((sum, { weight = 1 }) => sum + weight, 0);

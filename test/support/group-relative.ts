@@ -5,6 +5,7 @@ import { taskGroup } from './task-group.ts';
 export function groupRelative(
   rewards: readonly (number | null)[],
   scale: 'group' | 'none',
+  leastDeviation?: number,
 ): (number | null)[] {
   const samples = rewards.map((reward) => ({
     reward,
@@ -17,7 +18,7 @@ export function groupRelative(
     scores: {},
     truncated: false,
   }));
-  const spec = grpo.schema.parse({ kind: 'grpo', scaleRewards: scale });
+  const spec = grpo.schema.parse({ kind: 'grpo', scaleRewards: scale, leastDeviation });
   const all = grpo.advantages([taskGroup(samples)], spec);
   return rewards.map((_, i) => all.find(({ sample }) => sample === i)?.advantages[0] ?? null);
 }

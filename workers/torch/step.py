@@ -13,7 +13,7 @@ from batch import Batch
 from check import check_finite
 from fault import Fault
 from losses import Loss
-from losses.distill import mixture, shares
+from losses.distill import shares
 from losses.token_weights import token_weights
 from losses.value import value
 from network import MASKED, output
@@ -243,7 +243,7 @@ class PolicyUpdates:
         """The teachers' log-probs [n, V], as one."""
         given = (self.around.compute["precision"], self.around.ranks.device)
         said = [self._distribution(rows, output(teacher, rows, *given)) for teacher in self.teachers]
-        return mixture(said, [share[rows.sources].to(given[1]) for share in self.shares])
+        return self.loss.merged(said, [share[rows.sources].to(given[1]) for share in self.shares])
 
     def metrics(self) -> dict:
         loss, count, tokens = self.loss, len(self.batch.updates), max(1.0, self.sums["tokens"])

@@ -34,7 +34,14 @@ export class TrlRun {
     if (algorithm.kind !== 'grpo') throw new Error(`${algorithm.kind} is not what TRL is told`);
     const { temperature, maxTurns, maxCompletionTokens } = spec.sampling;
     const sizes = { maxTurns, maxCompletionTokens, groupsPerStep, numGenerations };
-    const { importanceFloor: _, differenceLow: __, differenceHigh: ___, ...told } = algorithm;
+    // None of these is set, and TRL has none.
+    const {
+      importanceFloor: _,
+      differenceLow: __,
+      differenceHigh: ___,
+      leastDeviation: ____,
+      ...told
+    } = algorithm;
     const settings = { seed: spec.seed, temperature, ...sizes, ...told, optimizer: { ...optimizer } };
     const process = await anchor('trl_grpo', say, { avx512: true });
     try {

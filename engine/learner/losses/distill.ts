@@ -7,10 +7,11 @@ import { tokenWeights } from './token-weights.ts';
  * A divergence between student q and teacher p over the whole vocabulary, on the student's own trajectories (on-policy
  * distillation), to be minimized: the sum over tokens of w · D, where D is
  * - `reverse-kl`: KL(q ‖ p) (Gu et al. 2024, MiniLLM, arXiv 2306.08543, eq. 1; Lu 2025, "On-policy distillation"),
+ * - `reverse-kl-each`: Σ weight · KL(q ‖ p_teacher), which is least where q is as the geometric mean of the teachers,
  * - `forward-kl`: KL(p ‖ q) (Hinton et al. 2015, arXiv 1503.02531),
  * - `jsd`: β KL(p ‖ m) + (1 − β) KL(q ‖ m), m = β p + (1 − β) q (Agarwal et al. 2024, GKD, arXiv 2306.13649, eq. 1),
  * both softmax(logits / temperature), without a factor for the temperature. No gradient flows through how the
- * trajectories were sampled. Several teachers are one: p = Σ weight · p_teacher, the weights summing to 1; a sequence with
+ * trajectories were sampled. But for the second several teachers are one: p = Σ weight · p_teacher, the weights summing to 1; a sequence with
  * a `teacher` has that one alone.
  */
 export const distillationLoss = (settings: DistillObjective): DistributionLoss => ({

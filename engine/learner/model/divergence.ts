@@ -18,7 +18,7 @@ interface Student {
 /**
  * The divergence [N] of the student q = softmax(hidden headᵀ), hidden [N, d] and head [V, d], from the teacher, whose
  * log-probs are [N, V]; with log q of `targets` [N] and the entropy of q [N], which have no gradient. By the logits z of the student
- * - reverse KL(q ‖ p): q (log q − log p − D),
+ * - reverse KL(q ‖ p), and the sum of such to each teacher, where log p is Σ ω log p_teacher: q (log q − log p − D),
  * - forward KL(p ‖ q): q − p,
  * - JSD, m = β p + (1 − β) q: (1 − β) q (log q/m − KL(q ‖ m)).
  *
@@ -79,7 +79,7 @@ function valueAndSlope(
 ): { value: Tensor1D; slope: Tensor2D } {
   const expected = (p: Tensor2D, values: Tensor2D) =>
     tf.tidy(() => tf.sum<Tensor2D>(tf.mul(p, values), -1, true));
-  if (divergence.kind === 'reverse-kl') {
+  if (divergence.kind === 'reverse-kl' || divergence.kind === 'reverse-kl-each') {
     const difference = tf.sub<Tensor2D>(logq, logp);
     const value = expected(q, difference);
     return { value: tf.squeeze(value, [1]), slope: tf.mul(q, tf.sub(difference, value)) };
@@ -105,14 +105,29 @@ function valueAndSlope(
   };
 }
 
+/** What the student follows at each token: log-probs of the teachers' mixture, or their own, by weight. */
+export const mergedTeachers = (
+  backend: TensorflowBackend,
+  teachers: readonly SharedTeacher[],
+  { kind }: Divergence,
+): Tensor2D => (kind === 'reverse-kl-each' ? meanLogprobs(backend, teachers) : mixtureOf(backend, teachers));
+
+/** Log-probs [N, V] of a teacher and its share ω [N]; the shares of a token sum to 1. */
+interface SharedTeacher {
+  logprobs: Tensor2D;
+  share: Tensor1D;
+}
+
+/** Σ ω log p [N, V], for Σ ω KL(q ‖ p) = Σ q (log q − Σ ω log p): no distribution, unless all teachers are alike. */
+const meanLogprobs = ({ tf }: TensorflowBackend, teachers: readonly SharedTeacher[]): Tensor2D =>
+  teachers
+    .map(({ logprobs, share }) => tf.mul<Tensor2D>(logprobs, tf.expandDims(share, 1)))
+    .reduce((sum, next) => tf.add(sum, next));
+
 /**
- * log Σ ω p [N, V] of teachers whose log-probs are [N, V] each, with a share ω [N] each; the shares of a token sum to 1.
- * One teacher alone has all of it.
+ * log Σ ω p [N, V] of teachers; one alone has all of it.
  */
-export function mixtureOf(
-  { tf }: TensorflowBackend,
-  teachers: readonly { logprobs: Tensor2D; share: Tensor1D }[],
-): Tensor2D {
+export function mixtureOf({ tf }: TensorflowBackend, teachers: readonly SharedTeacher[]): Tensor2D {
   if (teachers.length === 1) return teachers[0]!.logprobs;
   const weighted = teachers.map(({ logprobs, share }) => {
     const has = tf.greater(share, 0);

@@ -5,7 +5,7 @@ import { tokenMask } from '../../token-mask.ts';
 import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import type { DistributionLoss } from '../losses/loss.ts';
 import { decoderHidden } from '../model/decoder.ts';
-import { divergenceFrom, mixtureOf } from '../model/divergence.ts';
+import { divergenceFrom, mergedTeachers } from '../model/divergence.ts';
 import { product } from '../model/linear.ts';
 import { rowsByCore, type ComputedModel, type RowsOfCore, type Program } from './program.ts';
 
@@ -54,13 +54,14 @@ export function distillationProgram(
       const taught = parts.map((part, at) =>
         tf.tidy(() => {
           let from = count;
-          return mixtureOf(
+          return mergedTeachers(
             backend,
             teachers.map((teacher, t) => {
               const tensors = inputs.slice(from, (from += parametersOf[t]!.length));
               const named = new Map(parametersOf[t]!.map(([name], i) => [name, tensors[i]!]));
               return { logprobs: logprobsOf(teacher, named, part), share: sharesOf[t]![at]! };
             }),
+            minimized.divergence,
           );
         }),
       );

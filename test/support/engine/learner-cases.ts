@@ -172,6 +172,12 @@ export const LEARNER_CASES: readonly LearnerCase[] = [
     objective: { ...distill, divergence: { kind: 'jsd', beta: 0.3 }, teacherWeights: [0.25, 0.75] },
     teachers: 2,
   },
+  {
+    name: 'distill, reverse KL to each of two teachers',
+    objective: { ...distill, divergence: { kind: 'reverse-kl-each' }, teacherWeights: [0.25, 0.75] },
+    teachers: 2,
+    updates: several,
+  },
   { name: 'an adapter', objective: clipped, more: { lora }, updates: several },
   {
     name: 'an adapter with a critic and a reference',

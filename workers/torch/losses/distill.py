@@ -1,10 +1,10 @@
 """A divergence between student q and teacher p over the whole vocabulary, on the student's own trajectories.
 
     L = Σ w D
-    reverse-kl: KL(q ‖ p) (Gu et al. 2024, arXiv 2306.08543, eq. 1);  forward-kl: KL(p ‖ q) (Hinton et al. 2015)
+    reverse-kl: KL(q ‖ p) (Gu et al. 2024, arXiv 2306.08543, eq. 1);  reverse-kl-each: Σ weight · KL(q ‖ p_teacher);  forward-kl: KL(p ‖ q) (Hinton et al. 2015)
     jsd: β KL(p ‖ m) + (1 − β) KL(q ‖ m),  m = β p + (1 − β) q (Agarwal et al. 2024, arXiv 2306.13649, eq. 1)
 
-Several teachers are one: p = Σ weight · p_teacher; a sequence with a `teacher` has that one alone.
+But for reverse-kl-each several teachers are one: p = Σ weight · p_teacher; a sequence with a `teacher` has that one alone.
 """
 
 import math
@@ -38,12 +38,13 @@ def distill(objective: dict) -> Loss:
         weights=lambda batch, s: token_weights(batch, s, objective["aggregation"], objective["maxCompletionTokens"]),
         compute=lambda log_q, log_p: divergence(objective["divergence"], log_q, log_p),
         teachers=weights,
+        merged=mean_log_probs if objective["divergence"]["kind"] == "reverse-kl-each" else mixture,
     )
 
 
 def divergence(of: dict, log_q: torch.Tensor, log_p: torch.Tensor) -> torch.Tensor:
     """D [n] of the student's log-probs [n, V] from the teacher's."""
-    if of["kind"] == "reverse-kl":
+    if of["kind"] in ("reverse-kl", "reverse-kl-each"):
         return (log_q.exp() * (log_q - log_p)).sum(-1)
     if of["kind"] == "forward-kl":
         return (log_p.exp() * (log_p - log_q)).sum(-1)
@@ -63,6 +64,11 @@ def shares(batch: Batch, weights: tuple[float, ...]) -> list[torch.Tensor]:
             for index, share in enumerate(per_teacher):
                 share[batch.span(sequence)] = float(index == own)
     return per_teacher
+
+
+def mean_log_probs(log_probs: list[torch.Tensor], share: list[torch.Tensor]) -> torch.Tensor:
+    """Σ share · log p [n, V]: Σ share · KL(q ‖ p) = Σ q (log q − Σ share · log p)."""
+    return sum(s[:, None] * p for p, s in zip(log_probs, share))
 
 
 def mixture(log_probs: list[torch.Tensor], share: list[torch.Tensor]) -> torch.Tensor:

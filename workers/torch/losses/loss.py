@@ -51,3 +51,5 @@ class Loss:
     compute: Callable[..., TokenResult | CoupledResult | Tensor] | None = None
     """Token: of Inputs. Coupled: of batch, sequences, Inputs [T]. Distribution: of log q and log p [n, V]."""
     teachers: tuple[float, ...] = ()
+    merged: Callable[[list[Tensor], list[Tensor]], Tensor] | None = None
+    """Distribution: what is followed [n, V] of teachers' log-probs [n, V] and shares [n]."""

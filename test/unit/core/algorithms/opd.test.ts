@@ -66,6 +66,12 @@ describe('is refused', () => {
     environments: ['calculator', 'proofs', 'molecules'],
   };
   test.each<[string, object, string, string]>([
+    [
+      'each of the teachers where there is one',
+      { divergence: 'reverse-kl-each' },
+      'divergence',
+      'is reverse-kl where each task has one teacher',
+    ],
     ['a mixture where there is none', { beta: 0.5 }, 'beta', 'does nothing for reverse-kl'],
     [
       'a teacher of all beside one of some',

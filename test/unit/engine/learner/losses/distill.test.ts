@@ -21,6 +21,7 @@ const learner = await learnerOfFile();
 const batch = randomBatch(5);
 const divergences: Divergence[] = [
   { kind: 'reverse-kl' },
+  { kind: 'reverse-kl-each' },
   { kind: 'forward-kl' },
   { kind: 'jsd', beta: 0.3 },
 ];

@@ -1,7 +1,7 @@
 import type { Tensor2D } from '@tensorflow/tfjs';
 import { expect, it } from 'vitest';
 import { normal, randomKey } from '../../../../../core/random.ts';
-import { divergenceFrom, mixtureOf } from '../../../../../engine/learner/model/divergence.ts';
+import { divergenceFrom, mergedTeachers, mixtureOf } from '../../../../../engine/learner/model/divergence.ts';
 import { loadTensorflowBackend } from '../../../../../engine/learner/tensorflow/backend.ts';
 
 const backend = await loadTensorflowBackend('cpu');
@@ -61,6 +61,32 @@ it.each([
   const off = slope.map((one, i) => Math.abs(one - found.slope[i]!) / largest);
   expect(Math.max(...off)).toBeLessThan(1e-4);
   expect(Math.abs(found.value - value) / value).toBeLessThan(1e-3);
+});
+
+it('is the weighted sum of the divergences from each teacher, which a mixture is not', () => {
+  const student = logitsOf('student', 1);
+  const shares = [0.25, 0.75];
+  const teachers = ['one', 'other'].map((name) => logitsOf(name, 1));
+  const q = logSoftmax(student).map(Math.exp);
+  const kl = (teacher: readonly number[]) => {
+    const logp = logSoftmax(teacher);
+    return q.reduce((sum, one, i) => sum + one * (Math.log(one) - logp[i]!), 0);
+  };
+  const found = (kind: 'reverse-kl' | 'reverse-kl-each') => {
+    const given = teachers.map((teacher, i) => ({
+      logprobs: tf.tensor2d([logSoftmax(teacher)]),
+      share: tf.tensor1d([shares[i]!]),
+    }));
+    const taught = mergedTeachers(backend, given, { kind });
+    const asked = { hidden: tf.tensor2d([student]), head: tf.eye(student.length), frozen: true };
+    return divergenceFrom(backend, taught, asked, tf.tensor1d([0], 'int32'), {
+      kind,
+    }).divergence.dataSync()[0]!;
+  };
+  const sum = shares.reduce((total, share, i) => total + share * kl(teachers[i]!), 0);
+  expect(found('reverse-kl-each')).toBeCloseTo(sum, 5);
+  // Jensen: the mixture is nearer than its teachers are on average.
+  expect(found('reverse-kl')).toBeLessThan(sum - 0.01);
 });
 
 it('follows the only teacher of a token, whatever others hold for likely', () => {
