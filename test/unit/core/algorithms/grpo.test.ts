@@ -19,7 +19,9 @@ describe('the least deviation that GRPO divides by', () => {
     const spec = (over: object) => grpo.schema.parse({ kind: 'grpo', ...over });
     expect(grpo.ignoresScale!(spec({}))).toBe(true);
     expect(grpo.ignoresScale!(spec({ leastDeviation: 0.1 }))).toBe(false);
-    const context = { late: false, stored: false, lags: null } as Parameters<NonNullable<typeof grpo.refuse>>[1];
+    const context = { late: false, stored: false, lags: null } as Parameters<
+      NonNullable<typeof grpo.refuse>
+    >[1];
     const refused = grpo.refuse!(spec({ scaleRewards: 'none', leastDeviation: 0.1 }), context);
     expect(refused).toEqual([{ field: 'leastDeviation', message: expect.stringContaining('leave it out') }]);
   });
