@@ -15,6 +15,7 @@ import { buildsBench, clockBench, diskBench, queueBench, stepsBench } from './fa
 import { footprintBench } from './footprint.ts';
 import { growthBench } from './growth/growth.ts';
 import { halfBillionBench } from './half-billion/half-billion.ts';
+import { halfBillionPeersBench } from './half-billion/peers.ts';
 import { historyBench } from './history.ts';
 import { isolationBench } from './isolation.ts';
 import { killPlansBench } from './kill-plans.ts';
@@ -51,6 +52,7 @@ const BENCHES: Record<string, Bench> = {
   recipes: recipesBench,
   claims: claimsBench,
   'half-billion': halfBillionBench,
+  'half-billion:peers': halfBillionPeersBench,
   'engine:decode': decodeBench,
   'engine:turns': turnsBench,
   'engine:learner': learnerEngineBench,

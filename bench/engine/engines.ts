@@ -52,7 +52,7 @@ export const ourEngine = (env: NodeJS.ProcessEnv = process.env): Child =>
 
 /** Python engines that are compared with, from PyPI and pinned; `avx512` as in `withAvx512`, `more` environment variables. */
 export async function anchor(
-  script: 'hf_generate' | 'llama_cpp_decode' | 'torch_learner' | 'trl_grpo',
+  script: 'hf_generate' | 'llama_cpp_decode' | 'torch_learner' | 'torch_worker' | 'trl_grpo' | 'trl_peft',
   say: (text: string) => void,
   { avx512 = false, more = {} }: { avx512?: boolean; more?: NodeJS.ProcessEnv } = {},
 ): Promise<Child> {

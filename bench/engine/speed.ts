@@ -6,7 +6,7 @@ import type { Child } from '../child.ts';
 import { anchor, compareEngines, ourEngine, withModel } from './engines.ts';
 
 const RUNS = 5;
-const TOP_P = 0.95;
+export const TOP_P = 0.95;
 
 /** Random token ids. */
 export const benchPrompt = (name: string, index: number, length: number, vocabSize: number): number[] => {
@@ -56,7 +56,7 @@ const decoding = (
   };
 
 /** Throws Error when an engine continues greedily in another way: then one of them runs another model. */
-async function agree(engines: Readonly<Record<string, Child>>, prompt: number[]): Promise<void> {
+export async function agree(engines: Readonly<Record<string, Child>>, prompt: number[]): Promise<void> {
   const lines: string[] = [];
   const printed = new Set<string>();
   for (const [name, engine] of Object.entries(engines)) {

@@ -6,8 +6,8 @@ from pathlib import Path
 import gguf
 import llama_cpp as lc
 import numpy as np
+from hf_folder import weights_of
 from protocol import serve
-from safetensors.numpy import load_file
 
 state: dict = {}
 
@@ -32,31 +32,39 @@ def interleave(weight: np.ndarray, heads: int) -> np.ndarray:
 
 def convert(folder: Path, target: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
-    weights = load_file(folder / "model.safetensors")
-    writer = gguf.GGUFWriter(str(target), "llama")
+    # NumPy has no bfloat16.
+    weights = {name: weight.float().numpy() for name, weight in weights_of(str(folder)).items()}
+    heads = config["num_attention_heads"]
+    # llama.cpp rotates halves, as Hugging Face does, in this family, and neighbours in the other.
+    family = "qwen2" if config["model_type"] == "qwen2" else "llama"
+    writer = gguf.GGUFWriter(str(target), family)
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(config["num_hidden_layers"])
     writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count(heads)
     writer.add_head_count_kv(config["num_key_value_heads"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     writer.add_rope_freq_base(config["rope_theta"])
-    writer.add_rope_dimension_count(config["head_dim"])
+    writer.add_rope_dimension_count(config.get("head_dim", config["hidden_size"] // heads))
     writer.add_vocab_size(config["vocab_size"])
     writer.add_tokenizer_model("no_vocab")
     writer.add_file_type(0)
     writer.add_tensor("token_embd.weight", weights["model.embed_tokens.weight"])
     writer.add_tensor("output_norm.weight", weights["model.norm.weight"])
-    writer.add_tensor("output.weight", weights["lm_head.weight"])
+    if not config["tie_word_embeddings"]:
+        writer.add_tensor("output.weight", weights["lm_head.weight"])
     for layer in range(config["num_hidden_layers"]):
         for name, theirs in NAMES.items():
             weight = weights[f"model.layers.{layer}.{name}.weight"]
-            if name.endswith("q_proj"):
-                weight = interleave(weight, config["num_attention_heads"])
-            if name.endswith("k_proj"):
+            if family == "llama" and name.endswith("q_proj"):
+                weight = interleave(weight, heads)
+            if family == "llama" and name.endswith("k_proj"):
                 weight = interleave(weight, config["num_key_value_heads"])
             writer.add_tensor(f"blk.{layer}.{theirs}.weight", np.ascontiguousarray(weight))
+            bias = weights.get(f"model.layers.{layer}.{name}.bias")
+            if bias is not None:
+                writer.add_tensor(f"blk.{layer}.{theirs}.bias", bias)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -1,20 +1,14 @@
-"""TRL's GRPOTrainer on the CPU, with its own tool-calling loop, in steps that others can take turns with.
-
-The trainer runs in a thread of its own, and stands still while nobody waits for its next steps: then its weights can
-be written and judged, and another engine measured.
-"""
+"""TRL's GRPOTrainer on the CPU, with its own tool-calling loop, in steps that others can take turns with."""
 
 import json
-import queue
-import threading
-import time
 from pathlib import Path
 
 import torch
 from calculator_task import calculator, reward_of, turns_of
 from datasets import Dataset
+from in_turns import InTurns
 from protocol import serve
-from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig, GRPOTrainer
 
 # The dialect of models from scratch (engine/dialect/gradus/render.ts) as a chat template: tools are not described,
@@ -88,7 +82,7 @@ def reward(completion_ids: list[list[int]], answer: list[str], **_: object) -> l
     return [reward_of(turns_of(text), expected) for text, expected in zip(texts, answer, strict=True)]
 
 
-def trainer_of(callback: TrainerCallback) -> GRPOTrainer:
+def trainer_of(turns: InTurns) -> GRPOTrainer:
     settings = state["settings"]
     groups, samples, minibatch = (settings[name] for name in ("groupsPerStep", "numGenerations", "minibatch"))
     optimizer = settings["optimizer"]
@@ -138,7 +132,7 @@ def trainer_of(callback: TrainerCallback) -> GRPOTrainer:
         weight_decay=0.0,
         max_grad_norm=optimizer["maxGradientNorm"],
     )
-    state["updates"] = updates
+    turns.updates = updates
     rows = [
         {"prompt": [{"role": "user", "content": task["prompt"]}], "answer": task["answer"]} for task in state["tasks"]
     ]
@@ -149,73 +143,24 @@ def trainer_of(callback: TrainerCallback) -> GRPOTrainer:
         args=config,
         train_dataset=Dataset.from_list(rows),
         tools=[calculator],
-        callbacks=[callback],
+        callbacks=[turns],
     )
-
-
-class Turns(TrainerCallback):
-    """Lets the trainer go so many steps at a time, and keeps the time that it went."""
-
-    def __init__(self) -> None:
-        self.asked: queue.Queue = queue.Queue()
-        self.done: queue.Queue = queue.Queue()
-        self.seconds: list[float] = []
-        self.left = 0
-        self.since = 0.0
-
-    def on_train_begin(self, *_: object, **__: object) -> None:
-        self.wait()
-
-    def wait(self) -> None:
-        self.left = self.asked.get()
-        self.since = time.perf_counter()
-
-    def on_step_end(self, args, trainer_state, control, **_: object) -> None:
-        if trainer_state.global_step % state["updates"]:
-            return
-        now = time.perf_counter()
-        self.seconds.append(now - self.since)
-        self.since = now
-        self.left -= 1
-        if self.left == 0:
-            self.done.put(None)
-            self.wait()
 
 
 def start() -> dict:
     """A new trainer, with the weights as they were, that has not taken a step."""
-    if "turns" in state:
-        raise RuntimeError("this process has a trainer")
-    turns = Turns()
-    trainer = trainer_of(turns)
-
-    def train() -> None:
-        try:
-            # The number of threads belongs to the thread that asks for them.
-            torch.set_num_threads(state["threads"])
-            trainer.train()
-            turns.done.put(RuntimeError("there are no more tasks"))
-        except Exception as error:
-            turns.done.put(error)
-
-    state.update(turns=turns, trainer=trainer)
-    threading.Thread(target=train, daemon=True).start()
+    state["turns"] = InTurns.of(trainer_of, state["threads"])
     return {}
 
 
 def advance(steps: int) -> dict:
     """`steps` RL steps: a rollout and the updates on it each. `stepSeconds` are theirs."""
-    turns: Turns = state["turns"]
-    before = len(turns.seconds)
-    turns.asked.put(steps)
-    if (failure := turns.done.get()) is not None:
-        raise failure
-    return {"stepSeconds": turns.seconds[before:]}
+    return {"stepSeconds": state["turns"].advance(steps)}
 
 
 def save(folder: str) -> dict:
     """The weights as they are now."""
-    state["trainer"].model.save_pretrained(folder)
+    state["turns"].trainer.model.save_pretrained(folder)
     return {}
 
 

@@ -1,0 +1,168 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { Json } from '../../core/json/json.ts';
+import { TYPESCRIPT } from '../../engine/own-module.ts';
+import { writeTinyQwen } from '../../test/support/tiny-qwen.ts';
+import { benchRowsOf, interleavedRuns } from '../bench.ts';
+import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
+import { Child, withChildren } from '../child.ts';
+import type { ChildAnswer } from '../child.ts';
+import { calculatorTokenizer } from '../engine/handover.ts';
+import { agree, benchPrompt, TOP_P } from '../engine/speed.ts';
+import { anchor, compareEngines, ourEngine, THREADS } from '../engine/engines.ts';
+import { withTemporaryFolder } from '../installations.ts';
+import { ADAM, GRPO } from '../specs.ts';
+import { LEARNER, LORA } from './spec.ts';
+
+const BENCH = 'half-billion:peers';
+const RUNS = 3;
+/** A step of it may take minutes where other work shares the cores. */
+const LIMIT_MS = 1_800_000;
+const SAMPLES = 4;
+const PROMPT =
+  'What a model of random weights makes of this nobody can tell, but all sides read as many words.';
+const VOCABULARY = 151_000;
+
+/**
+ * The same work of a model of Qwen2.5-0.5B's shape with random weights and LoRA: decoding beside llama.cpp and Hugging Face's
+ * `generate`, and whole GRPO steps and their parts, of a group of four with 96 new tokens, beside TRL with PEFT. The PyTorch
+ * learner of Gradus makes the updates alone. `quick` has a model of some thousand weights.
+ */
+export const halfBillionPeersBench: Bench = async function* (options) {
+  yield* await withTemporaryFolder(async (scratch) => {
+    const folder = path.join(scratch, 'model');
+    if (options.quick) await writeTinyQwen(folder, calculatorTokenizer(), { maxPositions: 256 });
+    else await promisify(execFile)(process.execPath, ['--import', TYPESCRIPT, MAKE_FULL_SIZE, folder]);
+    const sizes = options.quick
+      ? { newTokens: 8, vocabulary: 20 }
+      : { newTokens: 96, vocabulary: VOCABULARY };
+    const runs = options.runs ?? (options.quick ? 1 : RUNS);
+    const decoded = await decoding(folder, sizes, { ...options, runs });
+    return [...decoded, ...(await stepping(folder, sizes, { ...options, runs }))];
+  });
+};
+
+const MAKE_FULL_SIZE = fileURLToPath(new URL('../../test/parity/models/make-full-size.ts', import.meta.url));
+
+interface Sizes {
+  newTokens: number;
+  vocabulary: number;
+}
+type Options = BenchOptions & { runs: number };
+
+/** In float32, all decoders at once in memory. */
+const decoding = (folder: string, { newTokens, vocabulary }: Sizes, options: Options): Promise<BenchRow[]> =>
+  withChildren(async (keep) => {
+    const open = async (child: Child, op = 'load'): Promise<Child> => {
+      await keep(child).call(op, { folder, threads: THREADS }, LIMIT_MS);
+      return child;
+    };
+    const ours = await open(ourEngine(), 'loadDecoder');
+    const anchors = {
+      'llama.cpp f32': await open(await anchor('llama_cpp_decode', options.say)),
+      'HF generate, AVX-512': await open(await anchor('hf_generate', options.say, { avx512: true })),
+    };
+    await agree({ ours, ...anchors }, benchPrompt('agree', 0, 16, vocabulary));
+    const rows: BenchRow[] = [];
+    for (const batch of [1, 8]) {
+      const prompts = Array.from({ length: batch }, (_, i) => benchPrompt('decode', i, 32, vocabulary));
+      const name = `decoding, batch ${batch}, 32 + ${newTokens} tokens, top-p ${TOP_P}`;
+      const work = ['decode', { prompts, new_tokens: newTokens, top_p: TOP_P }] as const;
+      const what = { bench: BENCH, name, amount: batch * newTokens };
+      rows.push(...(await compareEngines(what, work, ours, anchors, options)));
+    }
+    return rows;
+  });
+
+/** One side after the other, for all at once have no room; what each has held at its peak is in the rows. */
+async function stepping(folder: string, sizes: Sizes, options: Options): Promise<BenchRow[]> {
+  const rows: BenchRow[] = [];
+  for (const precision of ['float32', 'bfloat16'] as const) {
+    const compute = { gradientCheckpointing, microBatchTokens, precision };
+    const side = (name: string, open: () => Promise<Child>, load: Asked, op: string, work: Asked) =>
+      withChildren(async (keep) => {
+        const child = keep(await open());
+        const loaded = await child.call('load', { folder, threads: THREADS, lora, ...load }, LIMIT_MS);
+        const { it } = await interleavedRuns(
+          name,
+          { it: () => child.call(op, work, LIMIT_MS) },
+          shown,
+          options,
+        );
+        return { loaded, steps: it };
+      });
+    const { newTokens } = sizes;
+    const shape = { samples: SAMPLES, newTokens };
+    const trl = await side(
+      'TRL with PEFT',
+      () => anchor('trl_peft', options.say, { avx512: true }),
+      { precision, samples: SAMPLES, new_tokens: newTokens, prompt: PROMPT },
+      'step',
+      {},
+    );
+    const prompt = benchPrompt('prompt', 0, trl.loaded['promptTokens'] as number, sizes.vocabulary);
+    const ours = await side(
+      'ours',
+      () => Promise.resolve(Child.own('half-billion/ours.ts')),
+      { compute },
+      'step',
+      { prompt, ...shape },
+    );
+    const torch = await side(
+      'our PyTorch learner',
+      () => anchor('torch_worker', options.say, { avx512: true }),
+      { compute },
+      'learn',
+      {
+        rows: Array.from({ length: SAMPLES }, (_, i) => [
+          ...prompt,
+          ...benchPrompt('sampled', i, newTokens, sizes.vocabulary),
+        ]),
+        prompt_tokens: prompt.length,
+        objective: { ...GRPO } as Asked,
+        optimizer: { ...ADAM },
+      },
+    );
+    const what = `${precision}, ${SAMPLES} × (${prompt.length} + ${newTokens}) tokens`;
+    const compared = (
+      name: string,
+      one: ChildAnswer[],
+      part: (answer: ChildAnswer) => number,
+      theirs: string,
+    ) =>
+      rows.push({
+        ...benchRowsOf(BENCH)(
+          `${what}: ${name}`,
+          's',
+          'less',
+          one.map(part),
+          trl.steps.map(secondsOf(theirs)),
+        ),
+        peakMegabytes: { ours: megabytes(one), anchor: megabytes(trl.steps) },
+      });
+    compared('a step, hand-over to the decoder included', ours.steps, ({ seconds }) => seconds, 'seconds');
+    compared('its rollout', ours.steps, secondsOf('rollout'), 'rollout');
+    compared('its update', ours.steps, secondsOf('learn'), 'learn');
+    compared('its update by our PyTorch learner', torch.steps, ({ seconds }) => seconds, 'learn');
+    rows.push(
+      benchRowsOf(BENCH)(`${what}: its hand-over`, 's', 'less', ours.steps.map(secondsOf('handOver'))),
+    );
+  }
+  return rows;
+}
+
+const { gradientCheckpointing, microBatchTokens } = LEARNER;
+type Asked = { [field: string]: Json };
+const lora = { ...LORA, targetModules: [...LORA.targetModules] };
+const secondsOf =
+  (part: string) =>
+  (answer: ChildAnswer): number =>
+    answer[part] as number;
+const megabytes = (steps: readonly ChildAnswer[]): number => Math.round(steps.at(-1)!.peakBytes / 1e6);
+const shown = (answer: ChildAnswer): string =>
+  ['rollout', 'learn', 'handOver']
+    .flatMap((part) => (part in answer ? `${part} ${secondsOf(part)(answer).toFixed(2)} s` : []))
+    .concat(`whole ${answer.seconds.toFixed(2)} s, ${megabytes([answer])} MB`)
+    .join(', ');
