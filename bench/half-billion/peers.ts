@@ -27,7 +27,7 @@ const VOCABULARY = 151_000;
 
 /**
  * The same work of a model of Qwen2.5-0.5B's shape with random weights and LoRA: decoding beside llama.cpp and Hugging Face's
- * `generate`, and whole GRPO steps and their parts, of a group of four with 96 new tokens, beside TRL with PEFT. The PyTorch
+ * `generate`, and whole GRPO steps and their parts, of a group of four with 64 new tokens, beside TRL with PEFT. The PyTorch
  * learner of Gradus makes the updates alone. `quick` has a model of some thousand weights.
  */
 export const halfBillionPeersBench: Bench = async function* (options) {
@@ -36,8 +36,8 @@ export const halfBillionPeersBench: Bench = async function* (options) {
     if (options.quick) await writeTinyQwen(folder, calculatorTokenizer(), { maxPositions: 256 });
     else await promisify(execFile)(process.execPath, ['--import', TYPESCRIPT, MAKE_FULL_SIZE, folder]);
     const sizes = options.quick
-      ? { newTokens: 8, vocabulary: 20 }
-      : { newTokens: 96, vocabulary: VOCABULARY };
+      ? { decoded: 8, newTokens: 8, vocabulary: 20 }
+      : { decoded: 32, newTokens: 64, vocabulary: VOCABULARY };
     const runs = options.runs ?? (options.quick ? 1 : RUNS);
     const decoded = await decoding(folder, sizes, { ...options, runs });
     return [...decoded, ...(await stepping(folder, sizes, { ...options, runs }))];
@@ -47,13 +47,15 @@ export const halfBillionPeersBench: Bench = async function* (options) {
 const MAKE_FULL_SIZE = fileURLToPath(new URL('../../test/parity/models/make-full-size.ts', import.meta.url));
 
 interface Sizes {
+  /** New tokens of each sequence, in decoding alone and in steps. */
+  decoded: number;
   newTokens: number;
   vocabulary: number;
 }
 type Options = BenchOptions & { runs: number };
 
 /** In float32, all decoders at once in memory. */
-const decoding = (folder: string, { newTokens, vocabulary }: Sizes, options: Options): Promise<BenchRow[]> =>
+const decoding = (folder: string, { decoded, vocabulary }: Sizes, options: Options): Promise<BenchRow[]> =>
   withChildren(async (keep) => {
     const open = async (child: Child, op = 'load'): Promise<Child> => {
       await keep(child).call(op, { folder, threads: THREADS }, LIMIT_MS);
@@ -68,9 +70,9 @@ const decoding = (folder: string, { newTokens, vocabulary }: Sizes, options: Opt
     const rows: BenchRow[] = [];
     for (const batch of [1, 8]) {
       const prompts = Array.from({ length: batch }, (_, i) => benchPrompt('decode', i, 32, vocabulary));
-      const name = `decoding, batch ${batch}, 32 + ${newTokens} tokens, top-p ${TOP_P}`;
-      const work = ['decode', { prompts, new_tokens: newTokens, top_p: TOP_P }] as const;
-      const what = { bench: BENCH, name, amount: batch * newTokens };
+      const name = `decoding, batch ${batch}, 32 + ${decoded} tokens, top-p ${TOP_P}`;
+      const work = ['decode', { prompts, new_tokens: decoded, top_p: TOP_P }] as const;
+      const what = { bench: BENCH, name, amount: batch * decoded };
       rows.push(...(await compareEngines(what, work, ours, anchors, options)));
     }
     return rows;
