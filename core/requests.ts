@@ -418,7 +418,7 @@ export interface BatchResult {
 }
 
 /** Of an episode, as the spec has them. */
-export type EpisodeLimits = Pick<SamplingSpec, 'maxTurns' | 'maxCompletionTokens'>;
+export type EpisodeLimits = Pick<SamplingSpec, 'maxTurns' | 'maxCompletionTokens' | 'maxParallelCalls'>;
 
 export interface DemonstrationsRequest {
   run: string;

@@ -1,12 +1,13 @@
-import type { Observation } from '../../core/episode/episode.ts';
+import type { Observation, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { RandomStream } from '../../core/random.ts';
 import type { DemonstrationsRequest, EpisodeLimits } from '../../core/requests.ts';
-import type { Dialect } from '../../engine/dialect/contract.ts';
+import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
+import type { ChatMessage, Dialect, WrittenTurn } from '../../engine/dialect/contract.ts';
 import { malformedObservation } from '../../engine/dialect/malformed.ts';
 import { EventLoopTurns } from '../../engine/in-pieces.ts';
 import type { TaskRef } from '../../core/refs.ts';
-import type { DemonstrationTurn } from '../../environments/contract/environment.ts';
+import type { Demonstration, DemonstrationTurn } from '../../environments/contract/environment.ts';
 import type { AskKinds } from '../../environments/host/asks.ts';
 import { runsInDemonstrations } from '../../environments/host/facts.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
@@ -51,10 +52,12 @@ export async function demonstrationSequences(
       const { environment, item } = batch[i]!;
       const dialect = dialectFor(shown.tools ? { tools: shown.tools } : environment);
       // A mistake that a dialect cannot even write needs no unlearning.
-      if (shown.demonstration.weight < 0 && !dialect.canWrite(shown.demonstration.turns.at(-1)!)) continue;
+      if (shown.demonstration.weight < 0 && !dialect.canWrite(writtenTurn(shown.demonstration.turns.at(-1)!)))
+        continue;
       const sequence = await written(environment, dialect, { ref: item.ref, ...shown }, signal);
       sequences.push(sequence);
       if (shown.demonstration.weight <= 0) continue;
+      if (limits) assertCallsAllowed(item.ref.environment, shown.demonstration, limits);
       const arm = `${item.ref.environment} at level ${item.ref.level}`;
       const length = {
         turns: shown.demonstration.turns.length,
@@ -104,6 +107,70 @@ function assertRoom(arm: string, { least, fits }: Lengths, limits: EpisodeLimits
   );
 }
 
+/** Demonstrations of a level that are looked at when a run begins. */
+const LOOKED_AT = 4;
+
+/**
+ * Throws GradusError('spec', 'invalid') where demonstrations of a run have several calls in a turn which its model's dialect
+ * cannot write, or its spec does not allow: as far as the first of each level show it, before anything is spent.
+ */
+export async function assertDemonstrable(
+  environments: Environments,
+  dialectFor: (environment: Pick<HostedEnvironment, 'tools'>) => Dialect,
+  { stages, sampling }: Pick<CurriculumSpec, 'stages' | 'sampling'>,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const stage of stages) {
+    if (stage.kind !== 'supervised' || stage.data !== undefined) continue;
+    for (const { environment: name, level } of stage.arms) {
+      const environment = environmentOf(environments, name);
+      const count = Math.min(LOOKED_AT, environment.taskCount('train', level));
+      const items = Array.from({ length: count }, (_, index) => ({
+        ref: { environment: name, split: 'train' as const, level, index },
+        index: 0,
+      }));
+      for (const shown of await environment.demonstrations(items, { signal })) {
+        // What else is wrong with one is said where it is to be taught.
+        if (shown instanceof GradusError || shown.demonstration.weight <= 0) continue;
+        const dialect = dialectFor(shown.tools ? { tools: shown.tools } : environment);
+        for (const turn of shown.demonstration.turns.filter(({ calls }) => calls).map(writtenTurn)) {
+          try {
+            dialect.turnText(turn);
+          } catch (cause) {
+            if (!(cause instanceof GradusError)) throw cause;
+            throw new GradusError(
+              'spec',
+              'invalid',
+              `the stage ${stage.name} was refused before anything was spent: a demonstration of ${name} cannot be written in the dialect ${dialect.name}: ${cause.message}`,
+              { cause },
+            );
+          }
+        }
+        assertCallsAllowed(name, shown.demonstration, sampling);
+      }
+    }
+  }
+}
+
+/** A turn with more calls than the spec allows would be learnt, and be malformed whenever the policy writes it. */
+function assertCallsAllowed(
+  environment: string,
+  { turns }: Demonstration,
+  { maxParallelCalls = 1 }: Pick<EpisodeLimits, 'maxParallelCalls'>,
+): void {
+  const most = Math.max(...turns.map(({ calls }) => calls?.length ?? 1));
+  if (most > maxParallelCalls)
+    throw new GradusError(
+      'spec',
+      'invalid',
+      `a demonstration of ${environment} ${tooManyCalls(most, maxParallelCalls)}`,
+    );
+}
+
+/** In words. */
+export const tooManyCalls = (calls: number, allowed: number): string =>
+  `has ${calls} calls in a turn, which is malformed where sampling.maxParallelCalls is ${allowed}: raise it to ${calls}`;
+
 type Shown = AskKinds['demonstrations']['answer'];
 
 /** In order, with one question to each environment. */
@@ -143,8 +210,21 @@ async function written(
   try {
     for (const [i, turn] of turns.entries()) {
       const last = i === turns.length - 1;
-      append(dialect.turnTokens(turn), weight > 0 || last ? 1 : 0);
+      const written = writtenTurn(turn);
+      append(dialect.turnTokens(written), weight > 0 || last ? 1 : 0);
       if (last) continue;
+      if (turn.calls) {
+        session.begin(plainCalls(turn.calls));
+        const results: ChatMessage[] = [];
+        for (const { observation, ...call } of turn.calls) {
+          opened ||= observation === undefined;
+          const one = { call, ...(observation !== undefined && { observation }) };
+          const { text } = await observed(environment, dialect, tools, session, one, signal);
+          results.push({ role: 'tool', content: text });
+        }
+        append(dialect.messageTokens(results, dialect.turnText(written)), 0);
+        continue;
+      }
       opened ||= turn.observation === undefined && turn.call !== undefined;
       const { text } = await observed(environment, dialect, tools, session, turn, signal);
       append(dialect.observationTokens({ text }, dialect.turnText(turn)), 0);
@@ -155,7 +235,14 @@ async function written(
   }
 }
 
-/** What the expert reads after a turn: as the demonstration says, else from the tool itself. */
+/** As a dialect writes it: what its tools answer is no part of a turn. */
+const writtenTurn = ({ calls, ...turn }: DemonstrationTurn): WrittenTurn =>
+  calls ? { ...turn, calls: plainCalls(calls) } : turn;
+
+const plainCalls = (calls: NonNullable<DemonstrationTurn['calls']>): ToolCall[] =>
+  calls.map(({ name, arguments: given }) => ({ name, arguments: given }));
+
+/** What the expert reads after a call, or after a turn without one: as the demonstration says, else from the tool itself. */
 async function observed(
   environment: HostedEnvironment,
   dialect: Dialect,

@@ -7,6 +7,7 @@ import { RandomStream } from '../../core/random.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import type { TrainingSample } from '../../core/algorithms/training-sample.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
+import type { SamplingSpec } from '../../core/schema/sampling.ts';
 import type { ModelSource } from '../../core/schema/model.ts';
 import type { StageSpec } from '../../core/schema/stages/stages.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
@@ -22,6 +23,7 @@ import { EventLoopTurns } from '../../engine/in-pieces.ts';
 import { sha256OfMany } from '../../store/digest.ts';
 import { dataKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
+import { tooManyCalls } from './demonstrations.ts';
 import { givenExample, numbered } from './given-examples.ts';
 import type { Prefers } from './given-examples.ts';
 import { ORDER_ALONE } from './given-sequence.ts';
@@ -53,7 +55,7 @@ export const roomIn = (files: ModelFiles): number =>
  */
 export async function withGiven(
   store: ObjectStore,
-  { stages, model }: Pick<CurriculumSpec, 'stages' | 'model'>,
+  { stages, model, sampling }: Pick<CurriculumSpec, 'stages' | 'model' | 'sampling'>,
   environments: Environments,
   signal: AbortSignal,
 ): Promise<StageSpec[]> {
@@ -70,12 +72,25 @@ export async function withGiven(
     const { ref } = await openGiven(
       store,
       stage.data,
-      (line) => givenExample(line, writerFor, room, stage.algorithm?.kind),
+      (line) => {
+        assertCallsAllowed(line, sampling);
+        givenExample(line, writerFor, room, stage.algorithm?.kind);
+      },
       signal,
     );
     opened.push({ ...stage, given: ref });
   }
   return opened;
+}
+
+/** A turn with more calls than the spec allows would be learnt, and be malformed whenever the policy writes it. */
+function assertCallsAllowed(
+  { where, line }: PlacedLine,
+  { maxParallelCalls = 1 }: Pick<SamplingSpec, 'maxParallelCalls'>,
+): void {
+  const messages = line.kind === 'demonstration' ? line.messages : [...line.chosen, ...line.rejected];
+  const most = Math.max(0, ...messages.map(({ calls, trained }) => (trained && calls?.length) || 0));
+  if (most > maxParallelCalls) throw invalidData(where, tooManyCalls(most, maxParallelCalls));
 }
 
 async function speakingFiles(

@@ -2,6 +2,7 @@ import { GradusError } from '../../core/errors.ts';
 import type { OpenRunRequest } from '../../core/requests.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import type { ModelSource } from '../../core/schema/model.ts';
+import { withDialect } from '../../engine/dialect/checkpoint-dialect.ts';
 import { assertSpeaks } from '../../spec/assert-speaks.ts';
 import { parseSpec } from '../../spec/parse-spec.ts';
 import { loadModelFiles } from '../../store/training/checkpoints.ts';
@@ -11,6 +12,8 @@ import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { runClaims } from '../../store/run/run-claim.ts';
 import type { RunClaim } from '../../store/run/run-claim.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
+import { assertDemonstrable } from './demonstrations.ts';
+import { dialectsOf } from './dialects.ts';
 import { withGiven } from './given-data.ts';
 import { namedCheckpoints, pinNamed } from './named-checkpoints.ts';
 import { assertStored } from './stored-episodes.ts';
@@ -33,12 +36,10 @@ export async function openRun(
         };
   const spec: CurriculumSpec = { ...parsed, model };
   if (model.kind === 'from') {
-    assertSpeaks(
-      await loadModelFiles(store, model.checkpoint, { signal }),
-      spec,
-      model.dialect,
-      environments,
-    );
+    const files = await loadModelFiles(store, model.checkpoint, { signal });
+    assertSpeaks(files, spec, model.dialect, environments);
+    const spoken = model.dialect ? new Map([...files, ...withDialect(files, model.dialect)]) : files;
+    await assertDemonstrable(environments, dialectsOf(spoken), spec, signal);
   }
   await assertStored(store, spec, signal);
   const stages = await withGiven(store, spec, environments, signal);

@@ -50,13 +50,16 @@ export const dialectOfSpec = (written: WrittenDialect): DialectSpec =>
 /** Dialects whose turns end with a call. */
 const ONE_CALL: readonly DialectSpec['name'][] = ['gradus', 'search-r1', 'retool'];
 
+/** Those of Gradus whose turns may have several. */
+export const SEVERAL_CALLS = DIALECTS.filter((one) => !ONE_CALL.includes(one));
+
 /** Why a dialect cannot make as many calls in a turn; null where it can. */
 export const refusalOfCalls = (
   name: DialectSpec['name'],
   { maxParallelCalls = 1 }: Pick<SamplingSpec, 'maxParallelCalls'>,
 ): string | null =>
   maxParallelCalls > 1 && ONE_CALL.includes(name)
-    ? `a turn of ${name} ends with its call, so that it has no second one: leave it out, or take ${DIALECTS.filter((one) => !ONE_CALL.includes(one)).join(', ')} as model.dialect`
+    ? `a turn of ${name} ends with its call, so that it has no second one: leave it out, or take ${SEVERAL_CALLS.join(', ')} as model.dialect`
     : null;
 
 export function checkDialect(

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { didYouMean } from '../did-you-mean.ts';
+import type { ToolCall } from '../episode/episode.ts';
 import type { Json } from '../json/json.ts';
 import { LineProblem, parseGivenJson } from './given-json.ts';
 
@@ -13,7 +14,11 @@ export interface GivenMessage {
   role: 'system' | 'user' | 'assistant' | 'tool';
   content: string;
   reasoning_content?: string;
-  call?: { name: string; arguments: Json };
+  call?: ToolCall;
+  /** Two or more of one turn, in order. */
+  calls?: ToolCall[];
+  /** Of a result behind several calls: the place of the call that it answers. */
+  answers?: number;
   /** Of an assistant's message: whether it is trained. */
   trained: boolean;
 }
@@ -116,13 +121,12 @@ export function readGivenLine(line: string): GivenLine {
   if ('chosen' in json || 'rejected' in json) return preferenceOf(read(SHAPES.preference, json));
   if ('messages' in json) {
     const { messages, ...rest } = read(SHAPES.messages, json);
-    assertResultsAnswer(messages);
-    return demonstrationOf(messages.map(messageOf), rest);
+    return demonstrationOf(messagesOf(messages), rest);
   }
   if ('completion' in json || 'prompt' in json) {
     const { prompt, completion, ...rest } = read(SHAPES.completion, json);
-    assertResultsAnswer([...written(prompt), ...written(completion)]);
-    return demonstrationOf([...untrained(sideOf(prompt, 'user')), ...sideOf(completion, 'assistant')], rest);
+    const [before, behind] = sidesOf(prompt, completion);
+    return demonstrationOf([...untrained(before), ...behind], rest);
   }
   if (typeof json['schema_version'] === 'string' && json['schema_version'].startsWith('ATIF-'))
     return ofAtif(json);
@@ -152,37 +156,81 @@ function messageOf({
     throw new LineProblem(
       `has a message of role ${JSON.stringify(written.slice(0, 80))}${didYouMean(written, ROLES)}`,
     );
-  const [call, ...others] = calls ?? [];
-  if (others.length > 0)
-    throw new LineProblem(
-      `has ${others.length + 1} calls in one message: a turn is one call; write a message for each`,
-    );
-  if (call && role !== 'assistant') throw new LineProblem(`has a call in a message of role ${role}`);
+  const made = (calls ?? []).map(({ function: call }) => ({
+    name: call.name,
+    arguments: argumentsOf(call.arguments),
+  }));
+  if (made.length > 0 && role !== 'assistant')
+    throw new LineProblem(`has a call in a message of role ${role}`);
   return {
     role,
     content: said,
     ...(thought && { reasoning_content: thought }),
-    ...(call && { call: { name: call.function.name, arguments: argumentsOf(call.function.arguments) } }),
+    ...(made.length === 1 && { call: made[0]! }),
+    ...(made.length > 1 && { calls: made }),
     trained: role === 'assistant' && weight !== 0,
   };
 }
 
-const written = (side: string | WrittenMessage[]): WrittenMessage[] => (typeof side === 'string' ? [] : side);
-
 /**
- * What a tool said was said to the call of the turn before. Throws LineProblem for a result that names another one; who names
- * none is taken at its place.
+ * What a tool said was said to a call of the turn before: behind several calls, to the one that it names, or else to the first
+ * that no other result answers. Throws LineProblem for a result that names another call.
  */
-function assertResultsAnswer(messages: readonly WrittenMessage[]): void {
-  let calls: string[] = [];
-  for (const { role, tool_calls: made, tool_call_id: id } of messages) {
-    if (role !== 'tool') calls = (made ?? []).flatMap((call) => (call.id == null ? [] : [call.id]));
-    else if (id != null && calls.length > 0 && !calls.includes(id))
-      throw new LineProblem(
-        `has a result of the call ${JSON.stringify(id.slice(0, 80))} behind a message that makes ${calls.map((one) => JSON.stringify(one.slice(0, 80))).join(', ')}: let tool_call_id name the call that it answers`,
-      );
+function messagesOf(messages: readonly WrittenMessage[]): GivenMessage[] {
+  const all: GivenMessage[] = [];
+  for (let at = 0; at < messages.length;) {
+    const turn = messages[at]!;
+    const others = messages.slice(at + 1).findIndex(({ role }) => role !== 'tool');
+    const end = others < 0 ? messages.length : at + 1 + others;
+    const results = turn.role === 'tool' ? [] : messages.slice(at + 1, end);
+    const ids = (turn.tool_calls ?? []).map(({ id }) => id ?? undefined);
+    assertResultsAnswer(ids, results);
+    const places = ids.length > 1 ? placesOf(ids, results) : [];
+    all.push(messageOf(turn));
+    for (const [i, result] of results.entries()) {
+      const place = places[i];
+      all.push({ ...messageOf(result), ...(place !== undefined && { answers: place }) });
+    }
+    at += 1 + results.length;
   }
+  return all;
 }
+
+type Ids = readonly (string | undefined)[];
+
+function assertResultsAnswer(ids: Ids, results: readonly WrittenMessage[]): void {
+  const calls = ids.filter((id) => id !== undefined);
+  for (const { tool_call_id: id } of results)
+    if (id != null && calls.length > 0 && !calls.includes(id))
+      throw new LineProblem(
+        `has a result of the call ${quoted(id)} behind a message that makes ${calls.map(quoted).join(', ')}: let tool_call_id name the call that it answers`,
+      );
+}
+
+/** Of each result the place of its call. */
+function placesOf(ids: Ids, results: readonly WrittenMessage[]): number[] {
+  const named = ids.filter((id) => id !== undefined);
+  const twice = named.find((id, i) => named.indexOf(id) !== i);
+  if (twice !== undefined)
+    throw new LineProblem(`has two calls of the id ${quoted(twice)} in one message: give each call its own`);
+  const free = new Set(ids.keys());
+  const take = (place: number | undefined, id?: string | null): number => {
+    if (place !== undefined && free.delete(place)) return place;
+    throw new LineProblem(
+      id == null
+        ? `has ${results.length} results behind a message with ${ids.length} calls: give each call one`
+        : `has a second result of the call ${quoted(id)}: give each call one`,
+    );
+  };
+  // Whoever names a call has it, wherever it stands.
+  const places = results.map(({ tool_call_id: id }) => {
+    const place = id == null ? -1 : ids.indexOf(id);
+    return place < 0 ? undefined : take(place, id);
+  });
+  return places.map((place, i) => place ?? take([...free][0]));
+}
+
+const quoted = (id: string): string => JSON.stringify(id.slice(0, 80));
 
 /** Text of JSON in OpenAI's API; some write the object itself. */
 function argumentsOf(written: unknown): Json {
@@ -190,8 +238,16 @@ function argumentsOf(written: unknown): Json {
   return typeof written === 'string' ? parseGivenJson(written, 'the arguments of a call') : (written as Json);
 }
 
-const sideOf = (side: string | WrittenMessage[], role: 'user' | 'assistant'): GivenMessage[] =>
-  typeof side === 'string' ? [{ role, content: side, trained: role === 'assistant' }] : side.map(messageOf);
+/** What is read first, and what follows: a result there may answer a call of the prompt. */
+function sidesOf(
+  prompt: string | WrittenMessage[],
+  side: string | WrittenMessage[],
+): [before: GivenMessage[], behind: GivenMessage[]] {
+  const said = (text: string, role: 'user' | 'assistant'): WrittenMessage => ({ role, content: text });
+  const before = typeof prompt === 'string' ? [said(prompt, 'user')] : prompt;
+  const all = messagesOf([...before, ...(typeof side === 'string' ? [said(side, 'assistant')] : side)]);
+  return [all.slice(0, before.length), all.slice(before.length)];
+}
 
 const untrained = (messages: readonly GivenMessage[]): GivenMessage[] =>
   messages.map((one) => ({ ...one, trained: false }));
@@ -226,11 +282,13 @@ function demonstrationOf(
 }
 
 function preferenceOf({ prompt, chosen, rejected, ...rest }: z.output<typeof SHAPES.preference>): GivenLine {
-  for (const side of [chosen, rejected]) assertResultsAnswer([...written(prompt ?? ''), ...written(side)]);
-  const [better, worse] = [sideOf(chosen, 'assistant'), sideOf(rejected, 'assistant')];
+  const [[asked, better], [, worse]] = [chosen, rejected].map((side) => sidesOf(prompt ?? [], side)) as [
+    [GivenMessage[], GivenMessage[]],
+    [GivenMessage[], GivenMessage[]],
+  ];
   // TRL's implicit prompt: what both begin with.
   const common = prompt === undefined ? commonPrefix(better, worse) : 0;
-  const before = prompt === undefined ? better.slice(0, common) : sideOf(prompt, 'user');
+  const before = prompt === undefined ? better.slice(0, common) : asked;
   if (before.length === 0)
     throw new LineProblem('has no prompt: give one, or let chosen and rejected begin alike');
   const sides = { chosen: better.slice(common), rejected: worse.slice(common) };
@@ -279,35 +337,23 @@ const atif = z.looseObject({
 function ofAtif(json: Json): GivenLine {
   const { agent, steps } = read(atif, json);
   const messages = steps.flatMap(
-    ({ source, message: said, reasoning_content, tool_calls: calls, observation }) => {
-      const role = source === 'agent' ? 'assistant' : source;
-      const own = messageOf({
-        role,
+    ({ source, message: said, reasoning_content, tool_calls: calls, observation }): WrittenMessage[] => {
+      const own: WrittenMessage = {
+        role: source === 'agent' ? 'assistant' : source,
         content: said,
         reasoning_content,
-        tool_calls: calls?.map(({ function_name: name, arguments: given }) => ({
+        tool_calls: calls?.map(({ tool_call_id: id, function_name: name, arguments: given }) => ({
+          id,
           function: { name, arguments: given },
         })),
-      });
-      assertResultsAnswer([
-        {
-          role,
-          content: said,
-          tool_calls: calls?.map(({ tool_call_id: id, function_name: name }) => ({
-            id,
-            function: { name, arguments: {} },
-          })),
-        },
-        ...(observation?.results ?? []).map(({ source_call_id: id }) => ({
-          role: 'tool',
-          content: '',
-          tool_call_id: id,
-        })),
-      ]);
-      const results = observation?.results.map((one) => one.content) ?? [];
-      if (results.length === 0) return [own];
-      return [own, { role: 'tool' as const, content: results.join('\n'), trained: false }];
+      };
+      const results = (observation?.results ?? []).map(({ source_call_id: id, content: brought }) => ({
+        role: 'tool',
+        content: brought,
+        tool_call_id: id,
+      }));
+      return [own, ...results];
     },
   );
-  return demonstrationOf(messages, { tools: agent?.tool_definitions ?? undefined });
+  return demonstrationOf(messagesOf(messages), { tools: agent?.tool_definitions ?? undefined });
 }

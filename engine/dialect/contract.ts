@@ -20,10 +20,12 @@ export interface ChatMessage {
   tool_call_id?: string;
 }
 
-/** A turn to be written for the policy; a demonstration's turn is one. Exactly one of `call`, `answer` and `raw`. */
+/** A turn to be written for the policy; a demonstration's turn is one. Exactly one of `call`, `calls`, `answer` and `raw`. */
 export interface WrittenTurn {
   think?: string;
   call?: { name: string; arguments: Json };
+  /** Two or more, in order: several calls in one turn, in the dialects that have them. */
+  calls?: readonly ToolCall[];
   answer?: string;
   raw?: string;
 }
@@ -77,7 +79,8 @@ export interface Dialect {
   canWrite(turn: WrittenTurn): boolean;
   /**
    * A turn as the policy would sample it, all of it masked in; `parse` reads it back. `raw` is written as it stands.
-   * Throws GradusError('environment', 'demonstration') for what would read as something else.
+   * Throws GradusError('environment', 'demonstration') for what would read as something else, and for several calls where the
+   * dialect has one a turn.
    */
   turnText(turn: WrittenTurn): string;
   turnTokens(turn: WrittenTurn): number[];

@@ -7,7 +7,7 @@ import { actionOf, spokenOf } from './spoken-turn.ts';
 import type { ReadTurn } from './spoken-turn.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
 import { withEnd, withoutEnd } from './turn-end.ts';
-import { assertOneAction, assertPlain, callJson, readBack, turnTokensOf } from './written-turn.ts';
+import { assertOneAction, assertPlain, callJson, callsOf, readBack, turnTokensOf } from './written-turn.ts';
 
 const CALLS = ['<｜tool▁calls▁begin｜>', '<｜tool▁calls▁end｜>'] as const;
 const CALL = ['<｜tool▁call▁begin｜>', '<｜tool▁call▁end｜>'] as const;
@@ -32,14 +32,16 @@ export function deepseekDialect(
   const read = (text: string): ReadTurn => readDeepseek(withoutEnd(text, turnEnds));
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
-    const { think, call, answer, raw } = turn;
+    const { think, answer, raw } = turn;
     if (raw !== undefined) return withEnd(raw, turnEnds);
     const plain = (text: string): string => assertPlain(text, guard, SPECIAL);
     const begins = opened ? '' : '<think>\n';
     const thought =
       think === undefined ? (opened ? '\n</think>\n\n' : '') : `${begins}${plain(think)}\n</think>\n\n`;
-    const action = call ? written(call, fenced, guard) : plain(answer!);
-    return readBack(turn, thought + action + turnEnds[0]!, (text) => actionOf(read(text)));
+    const calls = callsOf(turn).map((call) => written(call, fenced, guard));
+    const between = calls.length > 1 ? frame.betweenCalls(CALL[1], CALL[0]) : '';
+    const action = calls.length > 0 ? CALLS[0] + calls.join(between) + CALLS[1] : plain(answer!);
+    return readBack(turn, thought + action + turnEnds[0]!, (text, most) => actionOf(read(text), most));
   };
   return {
     name: 'deepseek',
@@ -122,5 +124,5 @@ function written(
   const json = callJson(given as object, guard, SPECIAL);
   const tool = assertPlain(name, guard, SPECIAL);
   const call = fenced ? `${KIND}${tool}\n\`\`\`json\n${json}\n\`\`\`` : `${tool}${SEPARATOR}${json}`;
-  return CALLS[0] + CALL[0] + call + CALL[1] + CALLS[1];
+  return CALL[0] + call + CALL[1];
 }

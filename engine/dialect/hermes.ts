@@ -10,7 +10,7 @@ import type { ReadTurn } from './spoken-turn.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
 import { splitThought } from './thought.ts';
 import { withEnd, withoutEnd } from './turn-end.ts';
-import { assertOneAction, assertPlain, callJson, readBack, turnTokensOf } from './written-turn.ts';
+import { assertOneAction, assertPlain, callJson, callsOf, readBack, turnTokensOf } from './written-turn.ts';
 
 const OPEN = '<tool_call>';
 const CLOSE = '</tool_call>';
@@ -36,7 +36,7 @@ export function hermesDialect(
   };
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
-    const { think, call, answer, raw } = turn;
+    const { think, answer, raw } = turn;
     if (raw !== undefined) return withEnd(raw, turnEnds);
     const plain = (text: string): string => assertPlain(text, guard, TAGS);
     const thought =
@@ -45,9 +45,11 @@ export function hermesDialect(
           ? '\n</think>\n\n'
           : ''
         : `${opened ? '' : '<think>\n'}${plain(think)}\n</think>\n\n`;
-    const action = call
-      ? `${OPEN}\n${callJson({ name: call.name, arguments: call.arguments }, guard, TAGS)}\n${CLOSE}`
-      : plain(answer!);
+    const calls = callsOf(turn).map(
+      (call) => `${OPEN}\n${callJson({ name: call.name, arguments: call.arguments }, guard, TAGS)}\n${CLOSE}`,
+    );
+    const between = calls.length > 1 ? frame.betweenCalls(CLOSE, OPEN) : '';
+    const action = calls.length > 0 ? calls.join(between) : plain(answer!);
     return readBack(turn, thought + action + turnEnds[0]!, parse);
   };
   return {

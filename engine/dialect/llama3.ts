@@ -7,10 +7,12 @@ import { malformed } from './malformed.ts';
 import { actionOf } from './spoken-turn.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
 import { withEnd, withoutEnd } from './turn-end.ts';
-import { assertOneAction, assertPlain, callJson, readBack, turnTokensOf } from './written-turn.ts';
+import { assertOneAction, assertPlain, callJson, callsOf, readBack, turnTokensOf } from './written-turn.ts';
 
 const PYTHON_TAG = '<|python_tag|>';
 const SPECIAL = /<\|(?:python_tag|start_header_id|end_header_id|begin_of_text)\|>/u;
+/** What its models write between two calls, where the template has no turn with two. */
+const BETWEEN = '; ';
 /** How a call begins that is not where it should be. */
 const CALL_LIKE = /\{\s*"(?:name|type)"\s*:/u;
 
@@ -30,11 +32,13 @@ export function llama3Dialect(
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
     // There is no place for a thought: what the template writes for a turn that calls is the call alone.
-    const { call, answer, raw } = turn;
+    const { answer, raw } = turn;
     if (raw !== undefined) return withEnd(raw, turnEnds);
-    const action = call
-      ? callJson({ name: call.name, parameters: call.arguments }, guard, SPECIAL)
-      : assertPlain(answer!, guard, SPECIAL);
+    const calls = callsOf(turn).map((call) =>
+      callJson({ name: call.name, parameters: call.arguments }, guard, SPECIAL),
+    );
+    const between = calls.length > 1 ? frame.betweenCalls('}', '{', BETWEEN) : '';
+    const action = calls.length > 0 ? calls.join(between) : assertPlain(answer!, guard, SPECIAL);
     return readBack(turn, action + turnEnds[0]!, parse);
   };
   return {

@@ -6,9 +6,10 @@ import type { Guard } from './guard.ts';
 import { parseJsonCall, readJson } from './json-call.ts';
 import { actionOf, spokenOf } from './spoken-turn.ts';
 import type { ReadTurn } from './spoken-turn.ts';
+import { callId } from './template/template-frame.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
 import { withEnd, withoutEnd } from './turn-end.ts';
-import { assertOneAction, assertPlain, callJson, readBack, turnTokensOf } from './written-turn.ts';
+import { assertOneAction, assertPlain, callJson, callsOf, readBack, turnTokensOf } from './written-turn.ts';
 
 const CALLS = '[TOOL_CALLS]';
 const ARGS = '[ARGS]';
@@ -33,10 +34,12 @@ export function mistralDialect(
   const idsIn = (turn: string): string[] => readMistral(withoutEnd(turn, turnEnds)).ids;
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
-    const { call, answer, raw } = turn;
+    const { answer, raw } = turn;
     if (raw !== undefined) return withEnd(raw, turnEnds);
-    const action = call ? CALLS + written(call, opening, guard) : assertPlain(answer!, guard, SPECIAL);
-    return readBack(turn, action + turnEnds[0]!, (text) => actionOf(read(text)));
+    const calls = callsOf(turn);
+    const action =
+      calls.length > 0 ? written(calls, opening, frame, guard) : assertPlain(answer!, guard, SPECIAL);
+    return readBack(turn, action + turnEnds[0]!, (text, most) => actionOf(read(text), most));
   };
   const messageTokens = (messages: readonly ChatMessage[], turn: string): number[] =>
     frame.messageTokens(messages, idsIn(turn));
@@ -107,14 +110,26 @@ function one(json: Json): { call: ToolCall; id?: string }[] | string {
   return [{ call: action.call, ...(typeof id === 'string' && ID.test(id) && { id }) }];
 }
 
-/** A call as the template writes it, what stands before its name included. */
+/** Calls as the template writes them, what stands before a name included. */
 function written(
-  { name, arguments: given }: NonNullable<WrittenTurn['call']>,
+  calls: readonly ToolCall[],
   opening: string,
+  frame: Pick<TemplateFrame, 'betweenCalls' | 'namesCalls'>,
   guard: Guard,
 ): string {
-  if (!opening.includes('{'))
-    return `${opening}${assertPlain(name, guard, SPECIAL)}${ARGS}${callJson(given as object, guard, SPECIAL)}`;
+  const several = calls.length > 1;
+  if (!opening.includes('{')) {
+    const each = calls.map(
+      ({ name, arguments: given }) =>
+        `${CALLS}${opening}${assertPlain(name, guard, SPECIAL)}${ARGS}${callJson(given as object, guard, SPECIAL)}`,
+    );
+    return each.join(several ? frame.betweenCalls('}', CALLS) : '');
+  }
   const space = opening.slice(0, opening.indexOf('['));
-  return `${space}[${callJson({ name, arguments: given }, guard, SPECIAL)}]`;
+  // One call is written without its id, and is known by its place.
+  const named = several && frame.namesCalls;
+  const each = calls.map(({ name, arguments: given }, i) =>
+    callJson({ name, arguments: given, ...(named && { id: callId(i) }) }, guard, SPECIAL),
+  );
+  return `${CALLS}${space}[${each.join(several ? frame.betweenCalls('}', '{') : '')}]`;
 }

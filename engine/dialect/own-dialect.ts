@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Action } from '../../core/episode/episode.ts';
+import type { Action, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { DialectExtension } from '../../core/extensions/extension.ts';
 import { extensionOf } from '../../core/extensions/registry.ts';
@@ -41,6 +41,11 @@ export interface OwnDialect<Options extends z.ZodObject = z.ZodObject> extends D
   /** A turn with a call or an answer, which `parse` reads back, without its end; null where it cannot be said. */
   write(
     turn: Pick<WrittenTurn, 'think' | 'call' | 'answer'>,
+    context: DialectContext<z.output<Options>>,
+  ): readonly Piece[] | null;
+  /** A demonstrated turn with several calls, as `write` has one with a call. Without it the dialect has no such turns. */
+  writeCalls?(
+    turn: Pick<WrittenTurn, 'think'> & { calls: readonly ToolCall[] },
     context: DialectContext<z.output<Options>>,
   ): readonly Piece[] | null;
   /** For turns that end with text: whether one is over, which stays true for whatever follows. */
@@ -106,13 +111,21 @@ export function ownDialect(
   };
   const ended = (text: string): string =>
     turnEnds.some((end) => text.endsWith(end)) || isOver(text) ? text : text + (turnEnds[0] ?? '');
-  const written = (turn: WrittenTurn) => given('write', pieces.nullable(), () => own.write(turn, context));
+  const written = ({ calls, ...turn }: WrittenTurn) => {
+    if (!calls) return given('write', pieces.nullable(), () => own.write(turn, context));
+    if (!own.writeCalls) return null;
+    return given('writeCalls', pieces.nullable(), () => own.writeCalls!({ ...turn, calls }, context));
+  };
   const between = (messages: readonly ChatMessage[], turn: string): number[] =>
     encoded(given('between', pieces, () => own.between(messages, { ...context, turn })));
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
     if (turn.raw !== undefined) return ended(turn.raw);
     const all = written(turn);
+    if (all === null && turn.calls && !own.writeCalls)
+      throw unwritable(
+        `The dialect ${own.name} writes one call a turn: write a turn for each of the ${turn.calls.length} calls, or add writeCalls() to it.`,
+      );
     if (all === null)
       throw unwritable(`The dialect ${own.name} cannot write ${JSON.stringify(turn)}: take another dialect.`);
     const text = all

@@ -7,7 +7,7 @@ import { actionOf, spokenOf } from './spoken-turn.ts';
 import type { ReadTurn } from './spoken-turn.ts';
 import type { TemplateFrame } from './template/template-frame.ts';
 import { withEnd, withoutEnd } from './turn-end.ts';
-import { assertOneAction, assertPlain, readBack, turnTokensOf, unwritable } from './written-turn.ts';
+import { assertOneAction, assertPlain, callsOf, readBack, turnTokensOf, unwritable } from './written-turn.ts';
 
 /** Llama 4 writes calls between the first two, Llama 3 behind the third. */
 const START = '<|python_start|>';
@@ -30,10 +30,14 @@ export function pythonicDialect(
   const read = (text: string): ReadTurn => readPythonic(withoutEnd(text, turnEnds));
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
-    const { call, answer, raw } = turn;
+    const { answer, raw } = turn;
     if (raw !== undefined) return withEnd(raw, turnEnds);
-    const action = call ? `[${written(call)}]` : answer!;
-    return readBack(turn, assertPlain(action, guard, SPECIAL) + turnEnds[0]!, (text) => actionOf(read(text)));
+    const calls = callsOf(turn).map(written);
+    const between = calls.length > 1 ? frame.betweenCalls(')', '') : '';
+    const action = calls.length > 0 ? `[${calls.join(between)}]` : answer!;
+    return readBack(turn, assertPlain(action, guard, SPECIAL) + turnEnds[0]!, (text, most) =>
+      actionOf(read(text), most),
+    );
   };
   return {
     name: 'pythonic',
@@ -43,7 +47,7 @@ export function pythonicDialect(
     stopTokens: turnEnds.map((token) => tokenizer.idOf(token)),
     parse: (text, mostCalls) => actionOf(read(text), mostCalls),
     read: (text) => spokenOf(read(text)),
-    canWrite: ({ call }) => call === undefined || pythonCall({ ...call, arguments: {} }) !== undefined,
+    canWrite: (turn) => callsOf(turn).every((call) => pythonCall({ ...call, arguments: {} }) !== undefined),
     turnText,
     turnTokens: (turn) => turnTokensOf(tokenizer, turnText(turn)),
   };

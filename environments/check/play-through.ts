@@ -1,3 +1,4 @@
+import { joinedObservation } from '../../core/episode/call-by-call.ts';
 import type { Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { TaskRef } from '../../core/refs.ts';
@@ -59,12 +60,12 @@ export async function playThrough(playing: Playing): Promise<PlayedEpisode> {
   const did: Effects = { performed: false, unjudged: false, untold: [] };
   /** A call that was left out was one of the session, which cannot go on as if it had been made. */
   let cut = false;
-  const observe = async (turn: DemonstrationTurn, call: ToolCall): Promise<Observation> => {
-    const { observation: text } = turn;
+  let made = 0;
+  const observe = async (call: ToolCall, text: string | undefined, last: boolean): Promise<Observation> => {
     const tool = tools.find(({ name }) => name === call.name);
     await myTurn?.();
     await begin({
-      what: `the tool ${call.name} (call ${turns.length + 1} of the expert's episode of ${where})`,
+      what: `the tool ${call.name} (call ${++made} of the expert's episode of ${where})`,
       ...(tool && { seconds: callBlocksMs(tool) / 1000 }),
     });
     // What a session says is looked at in any case; other tools may have effects.
@@ -74,7 +75,6 @@ export async function playThrough(playing: Playing): Promise<PlayedEpisode> {
       session.note({ kind: 'call', call }, refused);
       return refused;
     }
-    const last = turn === playing.turns.at(-1);
     if (tool && text === undefined && !last && !runsInDemonstrations(tool)) did.untold.push(tool.name);
     if (tool && (told ? tool.effect === 'once' : once.leavesOut(tool, first))) {
       once.count(tool.name, 'stubbed');
@@ -107,8 +107,20 @@ export async function playThrough(playing: Playing): Promise<PlayedEpisode> {
       throw broken(`goes on after ${status.kind === 'ended' ? 'the environment has ended it' : 'an answer'}`);
     }
     const action = actionOf(turn);
-    const observation = action.kind === 'call' ? await observe(turn, action.call) : undefined;
-    turns.push({ start: 0, end: 0, text: textOf(turn), action, ...(observation && { observation }) });
+    const last = turn === playing.turns.at(-1);
+    const played: Turn = { start: 0, end: 0, text: textOf(turn), action };
+    if (action.kind === 'call') played.observation = await observe(action.call, turn.observation, last);
+    if (action.kind === 'calls') {
+      session.begin(action.calls);
+      played.results = [];
+      for (const [i, call] of action.calls.entries()) {
+        if (cut || played.results.some(({ done }) => done)) break;
+        played.results.push(await observe(call, turn.calls![i]!.observation, last));
+      }
+      played.observation = joinedObservation(played.results);
+    }
+    turns.push(played);
+    const { observation } = played;
     if (action.kind === 'answer') status = { kind: 'answered', answer: action.answer };
     if (observation?.done) status = { kind: 'ended' };
     if (cut) break;
@@ -127,18 +139,22 @@ export async function playThrough(playing: Playing): Promise<PlayedEpisode> {
 export const answerOf = ({ status }: Pick<Episode, 'status'>): string | null =>
   status.kind === 'answered' ? status.answer : null;
 
-function actionOf({ call, answer, raw }: DemonstrationTurn): Turn['action'] {
-  if ([call, answer, raw].filter((one) => one !== undefined).length !== 1) {
-    throw broken('has a turn with none or several of `call`, `answer` and `raw`');
+function actionOf({ call, calls, answer, raw }: DemonstrationTurn): Turn['action'] {
+  if ([call, calls, answer, raw].filter((one) => one !== undefined).length !== 1) {
+    throw broken('has a turn with none or several of `call`, `calls`, `answer` and `raw`');
   }
   if (call !== undefined) return { kind: 'call', call };
+  if (calls !== undefined)
+    return { kind: 'calls', calls: calls.map(({ name, arguments: given }) => ({ name, arguments: given })) };
   return answer === undefined
     ? { kind: 'malformed', reason: 'shown as it must not be' }
     : { kind: 'answer', answer };
 }
 
-const textOf = ({ call, answer, raw }: DemonstrationTurn): string =>
-  raw ?? answer ?? `${call!.name} ${JSON.stringify(call!.arguments)}`;
+const textOf = ({ call, calls, answer, raw }: DemonstrationTurn): string =>
+  raw ??
+  answer ??
+  (calls ?? [call!]).map(({ name, arguments: given }) => `${name} ${JSON.stringify(given)}`).join('; ');
 
 const broken = (how: string): GradusError =>
   new GradusError('environment', 'demonstration', `its demonstration ${how}`);

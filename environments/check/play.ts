@@ -48,7 +48,7 @@ export async function playDemonstration(
   const id = `check/${process.pid}/${ref.environment}/${ref.level}/${ref.index}/${way}`;
   const play = { environment, ref, tools, turns: demonstration.turns, signal, where, begin, once };
   const episode = await playThrough({ ...play, id, letGo: false, first: true });
-  const calls = episode.turns.some(({ action }) => action.kind === 'call');
+  const calls = episode.turns.some(makesCalls);
   if (COME_BACK.includes(environment.resume) && calls && !episode.performed) {
     const again = await playThrough({ ...play, id: `${id}/again`, letGo: true, first: false });
     const other = otherwise(episode, again);
@@ -93,8 +93,7 @@ export async function playTogether(
   // What a server of its own does need not be the same twice.
   if (environment.resume === 'pin' || environment.resume === 'reattach') return;
   const [one, ...others] = alone.filter(
-    ({ episode: { turns, performed } }) =>
-      !performed && turns.filter(({ action }) => action.kind === 'call').length > 0,
+    ({ episode: { turns, performed } }) => !performed && turns.some(makesCalls),
   );
   if (one === undefined) return;
   const other = others.find(({ playing }) => playing.ref.index !== one.playing.ref.index) ?? one;
@@ -129,6 +128,8 @@ export async function playTogether(
     );
   }
 }
+
+const makesCalls = ({ action }: Turn): boolean => action.kind === 'call' || action.kind === 'calls';
 
 /** In words, the first call that brought something else when it was played again; null where there is none. */
 function otherwise(first: PlayedEpisode, again: PlayedEpisode): string | null {

@@ -133,8 +133,13 @@ export interface Task {
 /** How an expert solves a task: what the policy should write, turn by turn. The tools' real answers go between. */
 export interface DemonstrationTurn {
   think?: string;
-  /** Exactly one of `call`, `answer` and `raw`; `raw` is written as it stands (for malformed examples), in any dialect. */
+  /** Exactly one of `call`, `calls`, `answer` and `raw`; `raw` is written as it stands (for malformed examples), in any dialect. */
   call?: { name: string; arguments: Json };
+  /**
+   * Two or more in one turn, in order, for dialects that have several (`sampling.maxParallelCalls`). Each may say what its tool
+   * answers; without that it is run, as for `call`.
+   */
+  calls?: readonly (ToolCall & { observation?: string })[];
   answer?: string;
   raw?: string;
   /** What the tool answers to `call`. Without it the tool is run, which must then be inline and pure. */

@@ -114,6 +114,10 @@ const finding = z.discriminatedUnion('kind', [
 const turn = shape({
   think: text.exactOptional(),
   call: shape({ name: text, arguments: whatever }).exactOptional(),
+  calls: z
+    .array(shape({ name: text, arguments: whatever, observation: text.exactOptional() }))
+    .min(2)
+    .exactOptional(),
   answer: text.exactOptional(),
   raw: text.exactOptional(),
   observation: text.exactOptional(),

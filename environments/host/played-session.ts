@@ -13,7 +13,7 @@ import type { ToolFacts } from './facts.ts';
  */
 export class PlayedSession {
   /** What was done so far, and what came of it. */
-  readonly turns: Pick<Turn, 'action' | 'observation'>[] = [];
+  readonly turns: Pick<Turn, 'action' | 'observation' | 'results'>[] = [];
   private environment: HostedEnvironment;
   private readonly ref: TaskRef;
   private readonly id: string;
@@ -46,11 +46,32 @@ export class PlayedSession {
    */
   async call(call: ToolCall, options: HostRequestOptions & { attempt?: number }): Promise<Observation> {
     this.assertNothingMissing(call);
-    const context = { attempt: 1, ...options, idempotencyKey: callKey(this.id, this.turns.length + 1) };
+    const open = this.open;
+    const idempotencyKey = open
+      ? callKey(this.id, this.turns.length, 1 + open.length)
+      : callKey(this.id, this.turns.length + 1);
+    const context = { attempt: 1, ...options, idempotencyKey };
     const called = await this.environment.call(call, { ...context, session: this.asked }, this.tools);
     this.left = called.session ?? this.left;
-    this.turns.push({ action: { kind: 'call', call }, observation: called.observation });
+    this.took({ kind: 'call', call }, called.observation);
     return called.observation;
+  }
+
+  /** The next calls are those of one turn. */
+  begin(calls: readonly ToolCall[]): void {
+    this.turns.push({ action: { kind: 'calls', calls: [...calls] }, results: [] });
+  }
+
+  /** Results of a turn that has calls left to make. */
+  private get open(): Observation[] | undefined {
+    const { action, results } = this.turns.at(-1) ?? {};
+    return action?.kind === 'calls' && results!.length < action.calls.length ? results : undefined;
+  }
+
+  private took(action: Turn['action'], observation?: Observation): void {
+    const open = this.open;
+    if (open && observation) open.push(observation);
+    else this.turns.push({ action, ...(observation && { observation }) });
   }
 
   /** Why a call cannot even be tried; null when it can. */
@@ -58,9 +79,9 @@ export class PlayedSession {
     return this.environment.refusalOf(call, { ...asker, session: this.asked }, this.tools);
   }
 
-  /** A turn that did not go through here. */
+  /** A turn, or a call of the turn that was begun, that did not go through here. */
   note(action: Turn['action'], observation?: Observation): void {
-    this.turns.push({ action, ...(observation && { observation }) });
+    this.took(action, observation);
     if (action.kind !== 'call' || observation?.error !== undefined) return;
     const tool = this.tools.find(({ name }) => name === action.call.name);
     if (tool?.ofSession && tool.effect === 'once') this.notCalled = tool.name;

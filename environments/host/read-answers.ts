@@ -75,6 +75,10 @@ const demonstrationShape = z.object({
     z.object({
       think: z.string().exactOptional(),
       call: z.object({ name: z.string(), arguments: json }).exactOptional(),
+      calls: z
+        .array(z.object({ name: z.string(), arguments: json, observation: z.string().exactOptional() }))
+        .min(2)
+        .exactOptional(),
       answer: z.string().exactOptional(),
       raw: z.string().exactOptional(),
       observation: z.string().exactOptional(),

@@ -103,8 +103,15 @@ export default defineEnvironment({
     weight: 1,
     turns: [
       {
-        raw: calls!.map((call) => `<tool_call>\n${JSON.stringify(call)}\n</tool_call>`).join('\n'),
+        calls: calls!.map((call) => {
+          const { place } = call.arguments as { place: string };
+          return {
+            ...call,
+            observation: call.name === 'note' ? `noted ${place}` : `${place}: ${place.length}`,
+          };
+        }),
       },
+      { answer: 'surveyed' },
     ],
   }),
   taskCount: () => 16,

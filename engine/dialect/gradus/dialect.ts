@@ -24,7 +24,7 @@ export function gradusDialect(tokenizer: Tokenizer, described: readonly ToolDesc
     messageTokens: (messages, turn) => messageTokens(tokenizer, messages, turn),
     stopTokens: stopTokens(tokenizer),
     parse: parseAction,
-    canWrite: () => true,
+    canWrite: ({ calls }) => calls === undefined,
     turnText,
     turnTokens: (turn) => turnTokens(tokenizer, turn),
   };

@@ -1,7 +1,7 @@
 import type { Observation } from '../../../core/episode/episode.ts';
 import type { Tokenizer } from '../../tokenizer/tokenizer.ts';
 import type { ChatMessage, ToolDescription, WrittenTurn } from '../contract.ts';
-import { assertOneAction, readBack, turnTokensOf, unwritable } from '../written-turn.ts';
+import { assertOneAction, assertOneCall, readBack, turnTokensOf, unwritable } from '../written-turn.ts';
 import { parseAction } from './parse-action.ts';
 import { findSpecialToken, MESSAGE_END, MESSAGE_START, TAGS } from './special-tokens.ts';
 
@@ -92,10 +92,12 @@ export function observationTokens(tokenizer: Tokenizer, observation: Pick<Observ
 /**
  * A turn as the policy would write it; `parseAction` reads it back. `raw` is written as it stands.
  * Throws GradusError('environment', 'demonstration') for a thought or an answer that spells a special token, which
- * no reader could tell from the real one, for what reads as something else, and when it has not exactly one of `call`, `answer` and `raw`.
+ * no reader could tell from the real one, for what reads as something else, for several calls, and when it has not exactly one of
+ * `call`, `answer` and `raw`.
  */
 export function turnText(turn: WrittenTurn): string {
   assertOneAction(turn);
+  assertOneCall('gradus', turn);
   const think = turn.think === undefined ? '' : inside('think', turn.think);
   return readBack(turn, think + actionText(turn), parseAction);
 }

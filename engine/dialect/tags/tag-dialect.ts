@@ -8,7 +8,7 @@ import type { Guard } from '../guard.ts';
 import { malformed } from '../malformed.ts';
 import type { TemplateFrame } from '../template/template-frame.ts';
 import { withoutEnd } from '../turn-end.ts';
-import { assertOneAction, assertPlain, readBack, turnTokensOf } from '../written-turn.ts';
+import { assertOneAction, assertOneCall, assertPlain, readBack, turnTokensOf } from '../written-turn.ts';
 import { isTagTurnOver, parseTagTurn } from './tag-turn.ts';
 import type { Tags } from './tag-turn.ts';
 
@@ -73,6 +73,7 @@ export function tagDialect(
   };
   const turnText = (turn: WrittenTurn): string => {
     assertOneAction(turn);
+    assertOneCall(name, turn);
     const { think, call, answer, raw } = turn;
     if (raw !== undefined) {
       return isTagTurnOver(raw, tags) || turnEnds.some((end) => raw.endsWith(end))
@@ -130,7 +131,7 @@ export function tagDialect(
     stopTokens: turnEnds.map((token) => tokenizer.idOf(token)),
     isOver: (text) => isTagTurnOver(text, tags),
     parse,
-    canWrite: (turn) => turn.call === undefined || argumentOf(turn) !== undefined,
+    canWrite: (turn) => !turn.calls && (turn.call === undefined || argumentOf(turn) !== undefined),
     turnText,
     turnTokens: (turn) => turnTokensOf(tokenizer, turnText(turn)),
   };

@@ -21,6 +21,8 @@ export class TemplateFrame {
   private readonly turnEnds: readonly string[];
   private readonly variables: Readonly<Record<string, Json>>;
   private readonly argumentsAsText: boolean;
+  /** Of two calls, once it was asked for. */
+  private between: string | null | undefined;
 
   constructor(
     template: ChatTemplate,
@@ -81,6 +83,44 @@ export class TemplateFrame {
     const begins = text.lastIndexOf(tag, call);
     if (begins < 0) throw cannotSplit(`writes no ${tag}`);
     return text.slice(begins + tag.length, call);
+  }
+
+  /**
+   * What the template writes between the end of a call and the beginning of the next one of the same turn, which these tell;
+   * `otherwise` where it writes no turn with two. Throws GradusError('environment', 'demonstration') where nothing is given for
+   * that.
+   */
+  betweenCalls(closes: string, opens: string, otherwise?: string): string {
+    const between = this.twoCalls;
+    if (between !== null) {
+      const [from, to] = [between.lastIndexOf(closes), between.lastIndexOf(opens)];
+      if (from >= 0 && from + closes.length <= to) return between.slice(from + closes.length, to);
+    }
+    if (otherwise !== undefined) return otherwise;
+    throw new GradusError(
+      'environment',
+      'demonstration',
+      "The checkpoint's chat template writes no turn with two calls: write a turn for each call, or fix chat_template in its tokenizer_config.json.",
+    );
+  }
+
+  /** Whether the template writes the id of a call. */
+  get namesCalls(): boolean {
+    return this.twoCalls?.includes(callId(0)) === true;
+  }
+
+  /** What stands between the names of the two calls of a turn; null where the template writes no such turn. */
+  private get twoCalls(): string | null {
+    if (this.between !== undefined) return this.between;
+    const results = [0, 1].map((i) => ({ ...result(RESULT), tool_call_id: callId(i) }));
+    let text = '';
+    try {
+      text = this.render([{ role: 'user', content: 'task' }, ...called(CALL, 2), ...results]);
+    } catch (error) {
+      if (!(error instanceof GradusError)) throw error;
+    }
+    const parts = text.split(CALL);
+    return (this.between = parts.length === 3 ? parts[1]! : null);
   }
 
   /**
@@ -181,7 +221,8 @@ const withTextArguments = ({ tool_calls: calls, ...message }: ChatMessage): Chat
   }),
 });
 
-const callId = (number: number): string => `call${String(number).padStart(5, '0')}`;
+/** The id of a call that has none, by its place in its turn. */
+export const callId = (number: number): string => `call${String(number).padStart(5, '0')}`;
 
 const called = (name: string, calls = 1): ChatMessage[] => [
   {

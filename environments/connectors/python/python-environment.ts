@@ -91,7 +91,7 @@ export function pythonVerifier(
 
 /**
  * An expert in Python, for `demonstrate`: `demonstrate(task)` returns the turns to imitate, each `{"call": {"name",
- * "arguments"}}` or, at the end, `{"answer"}`. What the tools say is had from the tools.
+ * "arguments"}}`, `{"calls": [{"name", "arguments"}, …]}` or, at the end, `{"answer"}`. What the tools say is had from the tools.
  */
 export function pythonExpert(module: PythonModule): (task: Task) => Promise<Demonstration> {
   return async (task) => {

@@ -20,8 +20,11 @@ import { TokenizersOfRuns } from '../../../runs/episodes/token-texts.ts';
 import type { Sources } from '../../../runs/sources.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
+import { batchKey } from '../../../store/keys.ts';
+import { loadBatch } from '../../../store/training/batches.ts';
 import { importModel } from '../../../store/training/import-model.ts';
 import { DONE } from '../../support/ended.ts';
+import { gradusCommand } from '../../support/gradus-command.ts';
 import { killAndReplace } from '../../support/kill-workers.ts';
 import { until } from '../../support/run-client.ts';
 import survey from '../../support/survey-module.ts';
@@ -162,6 +165,53 @@ test('three calls of a turn are made in order, and their results are read as one
   const ended = (await calls('plain')).filter(({ event }) => event === 'end');
   expect(new Set(ended.map(({ call }) => call)).size).toBe(ended.length);
 });
+
+test('what a run exports with such turns is taught as the same turns', async () => {
+  const { settings, runs } = installation;
+  const { temporalAddress: address, namespace } = settings;
+  const gradus = gradusCommand({
+    temporal: { address, namespace },
+    objectStore: { ...settings.store, useSSL: false },
+  });
+  const file = path.join(scratch, 'found.jsonl');
+  expect(await gradus('find', 'plain', '--split', 'train', '--jsonl', file)).toMatchObject({ code: 0 });
+  const lines = (await readFile(file, 'utf8')).trim().split('\n');
+  const whole = lines.filter((line) => {
+    const { messages } = JSON.parse(line) as { messages: { role: string; tool_calls?: unknown[] }[] };
+    const [, first, ...rest] = messages;
+    return first!.tool_calls?.length === 3 && rest.length === 4 && !rest[3]!.tool_calls;
+  });
+  expect(whole.length, 'episodes of three calls and an answer').toBeGreaterThan(4);
+  const data = path.join(scratch, 'several.jsonl');
+  await writeFile(data, `${whole.join('\n')}\n`);
+  const stage = { ...warmStart, tasks, data, minibatch: 4, updatesPerRound: 2, maxRounds: 1 };
+  const taught = { ...stage, graduation: { successAtLeast: 0, tasksPerLevel: 1 } };
+  const result = await (await runs.start('taught', { ...spec('warm', 1), stages: [taught] })).result();
+  expect(result.end).toEqual(DONE);
+  const batch = await loadBatch(store, (await store.head(batchKey('taught', warmStart!.name, 1)))!);
+  const tokenizer = Tokenizer.fromJson(surveyTokenizer());
+  const episodes = (await groupsOf('plain')).flatMap(({ group }) => group.episodes);
+  const sampled = new Set(episodes.map(({ tokens }) => tokens.join(' ')));
+  for (let i = 0; i < 8; i++) {
+    const [from, to] = [batch.offsets[i]!, batch.offsets[i + 1]!];
+    const mask = batch.mask.slice(from, to);
+    const tokens = [...batch.tokens.slice(from, to)];
+    expect(sampled).toContain(tokens.slice(mask.indexOf(1)).join(' '));
+    const trained = tokenizer.decode(tokens.filter((_, at) => mask[at] === 1));
+    expect(trained.match(/<tool_call>/gu)).toHaveLength(3);
+    expect(trained).not.toContain('<tool_response>');
+  }
+  const refused = {
+    ...spec('warm', 1),
+    sampling: { maxTurns: 2, maxCompletionTokens: 120 },
+    stages: [taught],
+  };
+  const failure = await (await runs.start('refused', refused)).result().then(
+    () => 'it was taken',
+    (error: Error) => String((error.cause as Error | undefined)?.cause),
+  );
+  expect(failure).toContain(`${data}, line 1 has 3 calls in a turn`);
+}, 240_000);
 
 test('the page of such an episode shows every call and what each brought', async () => {
   const app = new Hono();

@@ -1,10 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { demonstrationSequences } from '../../../../activities/training/demonstrations.ts';
+import {
+  assertDemonstrable,
+  demonstrationSequences,
+} from '../../../../activities/training/demonstrations.ts';
 import { parseAction } from '../../../../engine/dialect/gradus/parse-action.ts';
 import { calculatorEnvironment } from '../../../../environments/families/calculator/environment.ts';
 import { sessionTool } from '../../../../environments/contract/environment.ts';
 import type { Demonstration, Environment } from '../../../../environments/contract/environment.ts';
+import type { TrainingSample } from '../../../../core/algorithms/training-sample.ts';
+import type { CurriculumSpec } from '../../../../core/schema/curriculum-spec.ts';
+import type { Dialect } from '../../../../engine/dialect/contract.ts';
+import { DIALECTS } from '../../engine/dialect/every-dialect.ts';
 import { dialect, environmentWith, tokenizer, toolThat } from '../test-environment.ts';
 import { inThisProcess } from '../../../../environments/host/hosted-environment.ts';
 
@@ -60,6 +67,77 @@ describe('a demonstration', () => {
   ])('reads %s after a turn', async (_, turn, observation) => {
     const [sequence] = await sequencesOf(shows({ turns: [turn, { answer: 'far' }], weight: 1 }));
     expect(tokenizer.decode(sequence!.tokens)).toContain(`<tool_response>${observation}</tool_response>`);
+  });
+
+  describe('with several calls in a turn', () => {
+    const [qwen, tokens] = DIALECTS['hermes']!;
+    const calls = [search('moon').call, search('sun').call];
+    const taught = (environment: Environment, maxParallelCalls = 2) =>
+      demonstrationSequences(
+        inThisProcess([environment]),
+        () => qwen,
+        {
+          arms: [{ environment: environment.name, level: 1 }],
+          count: 1,
+          round: 1,
+          seed: 1,
+          limits: { maxTurns: 2, maxCompletionTokens: 1000, maxParallelCalls },
+        },
+        signal,
+      );
+
+    test('has them as one turn, and reads what each brought, said or run', async () => {
+      const keys: string[] = [];
+      const environment = environmentWith(
+        [
+          toolThat((query, { idempotencyKey }) => {
+            keys.push(idempotencyKey);
+            return `${query} is far`;
+          }),
+        ],
+        {
+          demonstrate: () => ({
+            turns: [
+              { calls: [{ ...calls[0]!, observation: 'near' }, calls[1]!, calls[0]!] },
+              { answer: 'far' },
+            ],
+            weight: 1,
+          }),
+        },
+      );
+      const [{ tokens: all, mask }] = (await taught(environment, 3)) as [TrainingSample];
+      const json = (query: string) => `{"name": "search", "arguments": {"query": "${query}"}}`;
+      const turn = ['moon', 'sun', 'moon']
+        .map((query) => `<tool_call>\n${json(query)}\n</tool_call>`)
+        .join('\n');
+      const told = ['near', 'sun is far', 'moon is far']
+        .map((text) => `<tool_response>\n${text}\n</tool_response>`)
+        .join('\n');
+      expect(tokens.decode(all)).toContain(
+        `${turn}<|im_end|>\n<|im_start|>user\n${told}<|im_end|>\n<|im_start|>assistant\nfar<|im_end|>`,
+      );
+      expect(tokens.decode(all.filter((_, i) => mask[i] === 1))).toBe(`${turn}<|im_end|>far<|im_end|>`);
+      expect(keys.map((key) => key.slice(key.lastIndexOf('/') + 1))).toEqual(['1.2', '1.3']);
+    });
+
+    test('is refused where the spec allows fewer, which says how many, and where the dialect has one a turn', async () => {
+      const environment = shows({ turns: [{ calls }, { answer: 'far' }], weight: 1 });
+      const why =
+        'has 2 calls in a turn, which is malformed where sampling.maxParallelCalls is 1: raise it to 2';
+      await expect(taught(environment, 1)).rejects.toThrow(why);
+      await expect(sequencesOf(environment)).rejects.toThrow('A turn of gradus ends with its call');
+      const stage = { kind: 'supervised', name: 'warm', arms: [{ environment: environment.name, level: 1 }] };
+      const begun = (spoken: Dialect, maxParallelCalls: number) =>
+        assertDemonstrable(
+          inThisProcess([environment]),
+          () => spoken,
+          { stages: [stage], sampling: { maxParallelCalls } } as unknown as CurriculumSpec,
+          signal,
+        );
+      await expect(begun(qwen, 2)).resolves.toBeUndefined();
+      await expect(begun(qwen, 1)).rejects.toThrow(why);
+      await expect(begun(dialect, 2)).rejects.toThrow('the stage warm was refused before anything was spent');
+    });
   });
 
   test('cannot go on after an answer, or run a tool that has effects', async () => {

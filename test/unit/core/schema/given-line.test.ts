@@ -91,8 +91,70 @@ describe('the shapes of the field', () => {
   });
 });
 
-const nested = '['.repeat(100_000) + ']'.repeat(100_000);
 const answer = { role: 'assistant', content: '7' };
+const twoCalls = {
+  ...call,
+  tool_calls: [
+    ...call.tool_calls,
+    { id: 'b', type: 'function', function: { name: 'search', arguments: '{"query":"sun"}' } },
+  ],
+};
+const told = (id: string, content: string) => ({ role: 'tool', tool_call_id: id, content });
+
+describe('several calls in a message', () => {
+  const { call: first, ...silent } = calling;
+  const calls = [first, { name: 'search', arguments: { query: 'sun' } }];
+  const turn = { ...silent, calls };
+  const result = (content: string, answers: number) => ({ ...said('tool', content), answers });
+
+  test('are one turn, and their results are known by their ids, in whatever order they stand', () => {
+    const messages = [user, twoCalls, told('b', 'near'), told('a', 'far'), answer];
+    expect(read({ messages })).toMatchObject({
+      messages: [said('user', 'Find 7'), turn, result('near', 1), result('far', 0), said('assistant', '7')],
+    });
+  });
+
+  test('have their results in order where these name no call, beside those that do', () => {
+    const messages = [user, twoCalls, { role: 'tool', content: 'near' }, told('a', 'far'), answer];
+    expect(read({ messages })).toMatchObject({
+      messages: [{}, turn, result('near', 1), result('far', 0), {}],
+    });
+  });
+
+  test('of a prompt may be answered by what follows it', () => {
+    const completion = [told('b', 'near'), told('a', 'far'), answer];
+    const behind = [result('near', 1), result('far', 0), said('assistant', '7')];
+    expect(read({ prompt: [user, twoCalls], completion })).toMatchObject({
+      messages: [{}, { ...turn, trained: false }, ...behind],
+    });
+    expect(read({ prompt: [user, twoCalls], chosen: completion, rejected: '8' })).toMatchObject({
+      prompt: [{}, { ...turn, trained: false }],
+      chosen: behind,
+    });
+  });
+
+  test('are those of a step in a trajectory of ATIF', () => {
+    const made = ['moon', 'sun'].map((query, i) => ({
+      tool_call_id: 'ab'[i],
+      function_name: 'search',
+      arguments: { query },
+    }));
+    const results = [
+      { source_call_id: 'b', content: 'near' },
+      { source_call_id: 'a', content: 'far' },
+    ];
+    const steps = [
+      { source: 'user', message: 'Find 7' },
+      { source: 'agent', message: '', tool_calls: made, observation: { results } },
+      { source: 'agent', message: '7' },
+    ];
+    expect(read({ schema_version: 'ATIF-v1.7', steps })).toMatchObject({
+      messages: [said('user', 'Find 7'), turn, result('near', 1), result('far', 0), said('assistant', '7')],
+    });
+  });
+});
+
+const nested = '['.repeat(100_000) + ']'.repeat(100_000);
 test.each([
   ['no JSON', '{"messages": [', 'is not JSON in the line'],
   ['a list', '[]', 'is no JSON object'],
@@ -112,9 +174,26 @@ test.each([
   ],
   ['nothing of the assistant', JSON.stringify({ messages: [user] }), 'has nothing that the assistant said'],
   [
-    'two calls at once',
+    'two calls of one id',
     JSON.stringify({ messages: [user, { ...call, tool_calls: [...call.tool_calls, ...call.tool_calls] }] }),
-    'has 2 calls in one message',
+    'has two calls of the id "a" in one message',
+  ],
+  [
+    'a second result of one of two calls',
+    JSON.stringify({ messages: [user, twoCalls, told('b', 'near'), told('b', 'far'), answer] }),
+    'has a second result of the call "b"',
+  ],
+  [
+    'more results than calls',
+    JSON.stringify({
+      messages: [user, twoCalls, told('b', 'near'), told('a', 'far'), { role: 'tool', content: 'so' }],
+    }),
+    'has 3 results behind a message with 2 calls',
+  ],
+  [
+    'a result of neither of two calls',
+    JSON.stringify({ messages: [user, twoCalls, told('c', 'near'), told('a', 'far'), answer] }),
+    'has a result of the call "c" behind a message that makes "a", "b"',
   ],
   [
     'a result of another call',

@@ -56,6 +56,17 @@ describe.each(spoken)('$name, as $template writes it', ({ name, family, template
     expect(dialect.parse(text, 5)).toEqual({ kind: 'calls', calls: [now, sum] });
   });
 
+  test('two calls that are written for it are the tokens of its template, and what follows them', () => {
+    const between = dialect.messageTokens(results, behind);
+    // R1's prompts open a thought, which a turn closes and its template leaves out of what was said.
+    const thought = template === 'deepseek-r1-like' ? tokenizer.encode('\n</think>\n\n') : [];
+    const turn = dialect.turnTokens({ calls: [now, sum] });
+    expect(turn.slice(0, thought.length)).toEqual(thought);
+    const written = [...turn.slice(thought.length), ...between];
+    expect(written).toEqual(golden.ids!.slice(-written.length));
+    expect(tokenizer.decode(written)).toBe(behind);
+  });
+
   test('more calls than it may make are told so, and make none', () => {
     const turn = behind.slice(
       0,
@@ -81,6 +92,49 @@ const threeCalls: Record<string, (turn: string) => string> = {
     ),
   mistral: (turn) => turn.replace(/\[TOOL_CALLS\]calculator\[ARGS\]\{.*?\}/u, '$&$&'),
 };
+
+test('mistral names the calls of a turn by their ids where its template does, as the results that follow', () => {
+  const [dialect, tokenizer] = DIALECTS['mistral']!;
+  const tool_calls = [now, sum].map((call, i) => ({
+    type: 'function' as const,
+    id: `call0000${i}`,
+    function: call,
+  }));
+  const rendered = dialect.promptTokens([
+    { role: 'user', content: 'Both.' },
+    { role: 'assistant', content: '', tool_calls },
+    ...results.map((one, i) => ({ ...one, tool_call_id: `call0000${i}` })),
+  ]);
+  const turn = dialect.turnTokens({ calls: [now, sum] });
+  const text = tokenizer.decode(turn);
+  const written = [...turn, ...dialect.messageTokens(results, text)];
+  expect(written).toEqual(rendered.slice(-written.length));
+  expect(text).toContain('"id": "call00001"');
+});
+
+test('llama3 writes a semicolon between two calls where its template writes no turn with two', () => {
+  const [dialect] = DIALECTS['llama3']!;
+  expect(dialect.turnText({ calls: [now, sum] })).toBe(
+    '{"name": "now", "parameters": {}}; {"name": "calculator", "parameters": {"expression": "1+1"}}<|eot_id|>',
+  );
+});
+
+test.each(['gradus', 'search-r1', 'retool'])(
+  '%s refuses to write several calls, and says what to do',
+  (name) => {
+    const [dialect] = DIALECTS[name]!;
+    const turn = { calls: [sum, sum] };
+    expect(dialect.canWrite(turn)).toBe(false);
+    expect(() => dialect.turnText(turn)).toThrow(
+      `A turn of ${name} ends with its call, and one with 2 calls cannot be written: write a turn for each call, or take hermes, llama3, pythonic, mistral, deepseek as model.dialect.`,
+    );
+  },
+);
+
+test('a dialect of the project refuses them unless it writes them', () => {
+  const [dialect] = DIALECTS['own']!;
+  expect(() => dialect.turnText({ calls: [sum, sum] })).toThrow('plain-calls writes one call a turn');
+});
 
 const hermes = (...contents: string[]) =>
   contents.map((content) => `<tool_call>\n${content}\n</tool_call>`).join('\n') + '<|im_end|>';
