@@ -227,7 +227,7 @@ function placesOf(ids: Ids, results: readonly WrittenMessage[]): number[] {
     const place = id == null ? -1 : ids.indexOf(id);
     return place < 0 ? undefined : take(place, id);
   });
-  return places.map((place, i) => place ?? take([...free][0]));
+  return places.map((place) => place ?? take([...free][0]));
 }
 
 const quoted = (id: string): string => JSON.stringify(id.slice(0, 80));

@@ -188,14 +188,14 @@ test('what a run exports with such turns is taught as the same turns', async () 
   const taught = { ...stage, graduation: { successAtLeast: 0, tasksPerLevel: 1 } };
   const result = await (await runs.start('taught', { ...spec('warm', 1), stages: [taught] })).result();
   expect(result.end).toEqual(DONE);
-  const batch = await loadBatch(store, (await store.head(batchKey('taught', warmStart!.name, 1)))!);
+  const batch = await loadBatch(store, (await store.head(batchKey('taught', warmStart.name, 1)))!);
   const tokenizer = Tokenizer.fromJson(surveyTokenizer());
   const episodes = (await groupsOf('plain')).flatMap(({ group }) => group.episodes);
   const sampled = new Set(episodes.map(({ tokens }) => tokens.join(' ')));
   for (let i = 0; i < 8; i++) {
     const [from, to] = [batch.offsets[i]!, batch.offsets[i + 1]!];
     const mask = batch.mask.slice(from, to);
-    const tokens = [...batch.tokens.slice(from, to)];
+    const tokens = Array.from(batch.tokens.subarray(from, to));
     expect(sampled).toContain(tokens.slice(mask.indexOf(1)).join(' '));
     const trained = tokenizer.decode(tokens.filter((_, at) => mask[at] === 1));
     expect(trained.match(/<tool_call>/gu)).toHaveLength(3);
