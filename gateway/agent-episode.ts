@@ -14,6 +14,8 @@ import { answerOf } from './answer-of.ts';
 import { resultsInOrder } from './answered-calls.ts';
 import type { Ask } from './ask.ts';
 import { PolicySessions } from './policy-sessions.ts';
+import { EpisodeTools } from './episode-tools.ts';
+import type { OfferedTools } from './episode-tools.ts';
 import { Problem } from './problem.ts';
 import { claims, rewards, turns } from './stored-turn.ts';
 import type { StoredTurn } from './stored-turn.ts';
@@ -44,6 +46,8 @@ export interface AgentEpisodeOptions {
   startsOver: boolean;
   /** Whether an episode of more than one path of turns has failed; absent: it has. */
   branches?: 'train' | 'fail' | undefined;
+  /** Those of the environment that the agent may call; absent: none. */
+  tools?: OfferedTools | undefined;
   /** Told of what no agent can help: the policy or the store is away. */
   onFailure?: (error: unknown) => void;
 }
@@ -66,6 +70,8 @@ export interface Sent {
 export class AgentEpisode {
   readonly options: AgentEpisodeOptions;
   readonly tree = new TurnTree();
+  /** Absent where the agent has none but its own. */
+  tools: EpisodeTools | undefined;
   /** Why no more turns are sampled; null while the episode goes on. */
   ended: 'turns' | 'tokens' | 'closed' | null = null;
   private readonly sessions: PolicySessions;
@@ -94,6 +100,17 @@ export class AgentEpisode {
     }
     const episode = new AgentEpisode(options);
     if (!options.startsOver) await episode.recall();
+    if (options.tools) {
+      const { store, folder, startsOver, onFailure } = options;
+      const onBroken = (): void => void (episode.ended ??= 'closed');
+      episode.tools = await EpisodeTools.open(options.tools, {
+        store,
+        folder,
+        startsOver,
+        onFailure,
+        onBroken,
+      });
+    }
     return episode;
   }
 
@@ -174,7 +191,7 @@ export class AgentEpisode {
   async close(): Promise<void> {
     this.ended ??= 'closed';
     this.stop.abort(new Problem(409, 'episode_ended', 'The episode has ended'));
-    await Promise.allSettled([...this.running.values(), ...this.claiming.values()]);
+    await Promise.allSettled([...this.running.values(), ...this.claiming.values(), this.tools?.close()]);
     this.sessions.close();
   }
 

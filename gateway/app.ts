@@ -3,6 +3,7 @@ import { Hono } from 'hono';
 import type { Context } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { sha256Hex } from '../store/digest.ts';
+import type { Json } from '../core/json/json.ts';
 import type { AgentEpisode } from './agent-episode.ts';
 import { chatCompletions } from './api/chat-completions.ts';
 import type { Api, Told } from './api/contract.ts';
@@ -10,6 +11,8 @@ import { anthropicMessages } from './api/messages.ts';
 import { responses } from './api/responses.ts';
 import { assertShallow } from './ask.ts';
 import type { Ask } from './ask.ts';
+import type { EpisodeTools } from './episode-tools.ts';
+import { observationJson, servedByMcp } from './serve-tools.ts';
 import { Problem, problemOf } from './problem.ts';
 import { streamOf } from './stream.ts';
 import { rowOf } from './turn-tree.ts';
@@ -60,6 +63,22 @@ export function createApp(
       return c.json(modelJson(episode));
     });
   }
+  app.post('/episodes/:id/tools', (c) => servedByMcp(c, toolsOf(c, episodes)));
+  app.get('/episodes/:id/tools', (c) => {
+    const { offered } = toolsOf(c, episodes);
+    // Nothing is told to an agent that has not asked.
+    if (c.req.header('accept')?.includes('text/event-stream')) return c.body(null, 405);
+    return c.json({
+      tools: offered.described.map((described) => ({ type: 'function', function: described })),
+    });
+  });
+  app.post('/episodes/:id/tools/:name', async (c) => {
+    const tools = toolsOf(c, episodes);
+    const { json } = await bodyOf(c);
+    const call = { name: c.req.param('name'), arguments: json as Json };
+    const sent = { idempotencyKey: c.req.header('idempotency-key'), gone: c.req.raw.signal };
+    return c.json(observationJson(await tools.take(call, sent)));
+  });
   app.post('/episodes/:id/reward', async (c) => {
     const { reward } = (await bodyOf(c)).json as { reward?: unknown };
     if (typeof reward !== 'number' || !Number.isFinite(reward))
@@ -115,6 +134,16 @@ function episodeOf(c: Context, episodes: ReadonlyMap<string, AgentEpisode>): Age
   const episode = episodes.get(id);
   if (!episode) throw new Problem(404, 'episode_not_found', `There is no episode ${id} here`);
   return episode;
+}
+
+function toolsOf(c: Context, episodes: ReadonlyMap<string, AgentEpisode>): EpisodeTools {
+  const { tools } = episodeOf(c, episodes);
+  if (tools) return tools;
+  throw new Problem(
+    404,
+    'no_tools',
+    'This episode has no tools of the environment: set agent.environmentTools in the spec',
+  );
 }
 
 async function askOf(c: Context, api: Api, episode: AgentEpisode): Promise<{ ask: Ask; body: string }> {

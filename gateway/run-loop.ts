@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { messageOf } from '../core/errors.ts';
 import type { LoopMessage, LoopTool, OwnAgentLoop } from '../core/extensions/agent-loop.ts';
 import { untilAborted } from '../core/until-aborted.ts';
+import type { Json } from '../core/json/json.ts';
 import type { AgentEpisode } from './agent-episode.ts';
 import { runOf } from './agent-run.ts';
 import type { AgentRun } from './agent-run.ts';
@@ -21,6 +22,7 @@ export interface LoopRun {
 const completion = z.object({
   choices: z.array(z.object({ message: z.looseObject({ role: z.literal('assistant') }) })).length(1),
 });
+const observed = z.object({ text: z.string() });
 const refused = z.object({ error: z.object({ message: z.string() }) });
 
 /**
@@ -36,30 +38,40 @@ export async function runLoop(
   const late = AbortSignal.timeout(timeoutSeconds * 1000);
   const over = AbortSignal.any([signal, late]);
   const variables = gateway.variablesFor(episode);
-  const turn = async (messages: readonly LoopMessage[], tools: readonly LoopTool[] = []) => {
-    const described = tools.map((described) => ({ type: 'function', function: described }));
-    const { statusCode, body } = await request(`${variables['OPENAI_BASE_URL']}/chat/completions`, {
+  const post = async (url: string, json: object): Promise<unknown> => {
+    const { statusCode, body } = await request(url, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        model: variables['OPENAI_MODEL'],
-        messages,
-        ...(tools.length > 0 && { tools: described }),
-      }),
+      body: JSON.stringify(json),
       signal: over,
       headersTimeout: 0,
       bodyTimeout: 0,
     });
     const answer: unknown = await body.json();
-    if (statusCode === 200) return completion.parse(answer).choices[0]!.message as unknown as LoopMessage;
+    if (statusCode === 200) return answer;
     const why = refused.safeParse(answer).data?.error.message;
     throw new Error(why ?? `the gateway answered ${statusCode}`);
   };
+  const turn = async (messages: readonly LoopMessage[], tools: readonly LoopTool[] = []) => {
+    const described = tools.map((described) => ({ type: 'function', function: described }));
+    const answer = await post(`${variables['OPENAI_BASE_URL']}/chat/completions`, {
+      model: variables['OPENAI_MODEL'],
+      messages,
+      ...(tools.length > 0 && { tools: described }),
+    });
+    return completion.parse(answer).choices[0]!.message as unknown as LoopMessage;
+  };
+  const call = async (name: string, given: { [key: string]: Json }): Promise<string> => {
+    const at = variables['GRADUS_TOOLS_URL'];
+    if (at === undefined) throw new Error('no tool can be called: set agent.environmentTools in the spec');
+    return observed.parse(await post(`${at}/${encodeURIComponent(name)}`, given)).text;
+  };
+  const tools = episode.tools?.offered.described ?? [];
   let problem: string | null = null;
   let answer: string | null = null;
   try {
     const gave: unknown = await untilAborted(
-      loop.episode({ task, options: loop.options.parse(options), turn, signal: over }),
+      loop.episode({ task, options: loop.options.parse(options), turn, tools, call, signal: over }),
       over,
     );
     if (gave === null || (typeof gave === 'string' && Buffer.byteLength(gave) <= MOST_ANSWER_BYTES))

@@ -11,7 +11,7 @@ export interface Gateway {
   url: string;
   /** Lets an agent ask for turns of this episode, until it is closed. */
   open(options: AgentEpisodeOptions): Promise<AgentEpisode>;
-  /** The variables by which the SDKs of OpenAI and Anthropic find the episode; `url`: where the agent sees the gateway. */
+  /** The variables by which the SDKs of OpenAI and Anthropic find the episode, and an agent its tools; `url`: where the agent sees the gateway. */
   variablesFor(episode: AgentEpisode, url?: string): Record<string, string>;
   /** Serves this episode and no other at a socket that anybody who has a way to it may use, until what it gives is called. */
   serveAlone(episode: AgentEpisode, socket: string): Promise<() => Promise<void>>;
@@ -34,13 +34,14 @@ export async function serveGateway({
       episodes.set(options.id, episode);
       return episode;
     },
-    variablesFor: ({ options: { id, model } }, at = url) => ({
+    variablesFor: ({ tools, options: { id, model } }, at = url) => ({
       OPENAI_BASE_URL: `${at}/episodes/${id}/v1`,
       OPENAI_API_KEY: `gradus-${id}`,
       OPENAI_MODEL: model,
       ANTHROPIC_BASE_URL: `${at}/episodes/${id}`,
       ANTHROPIC_API_KEY: `gradus-${id}`,
       ANTHROPIC_MODEL: model,
+      ...(tools && { GRADUS_TOOLS_URL: `${at}/episodes/${id}/tools` }),
     }),
     async serveAlone(episode, socket) {
       const alone = new Map([[episode.options.id, episode]]);

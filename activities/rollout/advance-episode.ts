@@ -1,6 +1,6 @@
 import { actsOf, keyOfNextCall } from '../../core/episode/acts.ts';
 import { joinedObservation } from '../../core/episode/call-by-call.ts';
-import type { Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
+import type { Episode, EpisodeSession, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { RandomKey } from '../../core/random.ts';
 import type { TaskRef } from '../../core/refs.ts';
@@ -117,7 +117,7 @@ export const sessionOf = (
   }: Pick<AdvanceContext, 'ref' | 'tools' | 'episodeId'> & {
     environment: Pick<HostedEnvironment, 'resume'>;
   },
-  { turns, session }: Pick<Episode, 'turns' | 'session'>,
+  { turns, session }: { turns: Parameters<typeof actsOf>[0]; session?: EpisodeSession | undefined },
 ): SessionAsk => ({
   ref,
   id: episodeId,

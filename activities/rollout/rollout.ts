@@ -25,8 +25,9 @@ import type {
   ServersRequest,
 } from '../../core/requests.ts';
 import { toolAttempts } from '../../environments/host/facts.ts';
-import type { AskKinds } from '../../environments/host/asks.ts';
-import type { HostCaller } from '../../environments/host/hosted-environment.ts';
+import type { ToolFacts } from '../../environments/host/facts.ts';
+import type { AskKinds, Called } from '../../environments/host/asks.ts';
+import type { HostCaller, HostedEnvironment } from '../../environments/host/hosted-environment.ts';
 import { advanceEpisode, observeCall } from './advance-episode.ts';
 import { beginCall } from './begin-call.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
@@ -98,7 +99,18 @@ export function createRollout(given: RolloutDependencies) {
         };
         tell?.(advance.progress);
         const advanced = request.agent
-          ? { ...group, ...(await byAgents(deps, request, request.agent, lease, group, advance, signal)) }
+          ? {
+              ...group,
+              ...(await byAgents(
+                deps,
+                request,
+                request.agent,
+                lease,
+                group,
+                advance,
+                incidents.asker(signal),
+              )),
+            }
           : group;
         if (!request.agent)
           await together(signal, group.episodes, (episode, shared) => {
@@ -267,6 +279,15 @@ async function openEpisode(
 /** Whose tools a task has. */
 const speaking = (deps: Pick<RolloutDependencies, 'environments'>, task: GroupTask) =>
   task.tools ? { tools: task.tools } : environmentOf(deps.environments, task.ref.environment);
+
+/** The tools of a task, and the environment that has them. */
+function toolsOfTask(
+  { environments }: Pick<RolloutDependencies, 'environments'>,
+  { ref, tools }: GroupTask,
+): { environment: HostedEnvironment; tools: readonly ToolFacts[] } {
+  const environment = environmentOf(environments, ref.environment);
+  return { environment, tools: tools ?? environment.tools };
+}
 
 /** The same tasks as the trees have, each with more samples. */
 async function growGroup(
@@ -446,13 +467,13 @@ async function posedOnce(
 
 /** The episodes of a group, made by agents: a few at a time, each from its task to its end. */
 async function byAgents(
-  deps: Pick<RolloutDependencies, 'store'> & { slots: Slots },
+  deps: Pick<RolloutDependencies, 'store' | 'environments'> & { slots: Slots },
   request: GroupRequest,
   agent: AgentSpec,
   lease: PolicyLease,
   { tasks, episodes }: RolloutGroup,
   { progress }: Advance,
-  signal: AbortSignal,
+  { signal, incident }: HostCaller,
 ): Promise<Pick<RolloutGroup, 'tasks' | 'episodes'>> {
   const gateway = await serveGateway();
   const made: FollowedEpisode[] = episodes.map((episode) => ({ task: tasks[episode.task]!, episode }));
@@ -473,6 +494,14 @@ async function byAgents(
             { place: request.firstTask + episode.task, sample: episode.sample },
             'rollout',
           ),
+          tools: agent.environmentTools && {
+            ...toolsOfTask(deps, task),
+            ref: task.ref,
+            episodeId: `${longName(request)}/${i}`,
+            mostCalls: agent.environmentTools.maxCalls,
+            incident,
+            putImages: (called: Called) => putImages(deps.store, request.run, called, { signal: shared }),
+          },
           signal: shared,
         };
         made[i] = await deps.slots.with(agent.concurrency, shared, () =>
@@ -528,8 +557,7 @@ async function takeEpisode(
     };
     return;
   }
-  const environment = environmentOf(deps.environments, task.ref.environment);
-  const { tools = environment.tools } = task;
+  const { environment, tools } = toolsOfTask(deps, task);
   const { tokenizer } = lease;
   const dialect = lease.dialectFor(speaking(deps, task));
   const { firstTask, toolChoice = 0 } = request;

@@ -53,6 +53,12 @@ export interface EpisodeSession {
   ended?: { reward?: number; info?: Json };
 }
 
+/** A call of a tool of the environment that an agent made, and what it brought. */
+export interface AgentCall {
+  call: ToolCall;
+  observation: Observation;
+}
+
 /** One action of the policy and what it led to. Token positions are into `Episode.tokens`. */
 export interface Turn {
   /** First sampled token of the turn. */
@@ -97,6 +103,8 @@ export interface Episode {
    * branch, and is no sequence by itself. Absent: there is one path.
    */
   branches?: EpisodeBranch[];
+  /** Of an agent that has the tools of the environment: its calls of them, in the order in which they were begun. */
+  calls?: AgentCall[];
   /** What it has of another sample of its task, which sampled it: it branched off before the next turn. */
   inherited?: { sample: number; turns: number; tokens: number };
   /** Of an environment with sessions, once one was opened. */

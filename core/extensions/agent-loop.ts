@@ -9,7 +9,7 @@ export interface LoopMessage {
   tool_call_id?: string;
 }
 
-/** A tool of the loop's own; `parameters` is a JSON Schema. */
+/** A tool, as a prompt describes it; `parameters` is a JSON Schema. */
 export interface LoopTool {
   name: string;
   description: string;
@@ -25,6 +25,13 @@ export interface LoopContext<Options> {
    * Throws where a limit of the spec is reached: let it through, and the episode is `truncated`.
    */
   readonly turn: (messages: readonly LoopMessage[], tools?: readonly LoopTool[]) => Promise<LoopMessage>;
+  /** Those of the environment that it may call, where the spec has `agent.environmentTools`; else none. */
+  readonly tools: readonly LoopTool[];
+  /**
+   * Calls one of them, once however often the episode is started over; gives what the policy would read. Throws where no call is
+   * made, as after the episode's last one.
+   */
+  readonly call: (name: string, given: { [key: string]: Json }) => Promise<string>;
   /** Aborted when the episode's time is over. */
   signal: AbortSignal;
 }

@@ -89,6 +89,16 @@ export const agentSchema = z
       .describe(
         'Starts of an agent that a signal killed, or whose server was not there; then its episode has failed.',
       ),
+    environmentTools: z
+      .strictObject({
+        maxCalls: count(10_000, 'an episode is one activity with others')
+          .default(100)
+          .describe('Calls of them that an episode may have; further ones are refused.'),
+      })
+      .optional()
+      .describe(
+        "The agent may call the tools of the task's environment: by MCP at the address in GRADUS_TOOLS_URL, or by a POST of arguments to NAME below it. Absent: they stay unused.",
+      ),
     branches: z
       .enum(['train', 'fail'])
       .default('train')
@@ -101,14 +111,14 @@ export const agentSchema = z
   })
   .optional()
   .describe(
-    'An agent that exists makes the episodes: it samples through a gateway that speaks the APIs of OpenAI and Anthropic, with tools of its own; see docs/agents.md. Absent: the policy acts with the tools of the environment.',
+    'An agent that exists makes the episodes: it samples through a gateway that speaks the APIs of OpenAI and Anthropic, with tools of its own or those of the environment; see docs/agents.md. Absent: the policy acts with the tools of the environment.',
   );
 
 /** An agent that makes the episodes of a run. */
 export type AgentSpec = NonNullable<z.output<typeof agentSchema>>;
 
 /** What the gateway and the task are told by, which nobody else may set. */
-const OWN = /^(OPENAI|ANTHROPIC)_(BASE_URL|API_KEY|MODEL)$|^GRADUS_(TASK|ANSWER)$/;
+const OWN = /^(OPENAI|ANTHROPIC)_(BASE_URL|API_KEY|MODEL)$|^GRADUS_(TASK|ANSWER|TOOLS_URL)$/;
 
 /** What is looked at of the rest of the spec. */
 interface BesideAgent {
@@ -158,10 +168,10 @@ export function checkAgent(
   const sections = stages.map(({ tasks }, s) => ({ tasks, at: ['stages', s, 'tasks'] }));
   for (const { tasks, at } of [...sections, { tasks: evaluation.tasks, at: ['evaluation', 'tasks'] }])
     tasks.forEach(({ environment }, i) => {
-      if ((environments.get(environment)?.resume ?? null) === null) return;
+      if (agent.environmentTools || (environments.get(environment)?.resume ?? null) === null) return;
       refuse(
         [...at, i, 'environment'],
-        `"${environment}" judges what happened in a session, which an agent cannot reach: name an environment that judges answers`,
+        `"${environment}" judges what happened in a session, which an agent cannot reach: let it call the environment's tools ("environmentTools": {}), or name an environment that judges answers`,
       );
     });
   stages.forEach((stage, s) => {

@@ -155,8 +155,8 @@ export interface Demonstration {
 /** What a verifier judges: the task and everything the policy did. */
 export interface Candidate {
   task: Task;
-  /** `session` has the state that a fold ended with, and what a session said last. */
-  episode: Pick<Episode, 'turns' | 'status' | 'session'>;
+  /** `session` has the state that a fold ended with, and what a session said last; `calls` what an agent called itself. */
+  episode: Pick<Episode, 'turns' | 'status' | 'session' | 'calls'>;
   /** What the policy answered, null if it never did. */
   answer: string | null;
   /** Names of the tools it could call. */

@@ -17,7 +17,7 @@ import type { SentImage } from './images.ts';
 /** An episode as verifiers see it; its task is made where it is judged. */
 export interface HostCandidate {
   ref: TaskRef;
-  episode: Pick<Episode, 'turns' | 'status' | 'session'>;
+  episode: Pick<Episode, 'turns' | 'status' | 'session' | 'calls'>;
 }
 
 /** An episode's session, wherever it lives: all that any process needs to go on with it. */

@@ -296,10 +296,11 @@ function unknownTool(call: ToolCall, tools: KnownTools): Observation | null {
 }
 
 /** Without tokens and log-probs, which no verifier sees. */
-const seen = ({ turns, status, session }: HostCandidate['episode']): HostCandidate['episode'] => ({
+const seen = ({ turns, status, session, calls }: HostCandidate['episode']): HostCandidate['episode'] => ({
   turns,
   status,
   ...(session && { session }),
+  ...(calls && { calls }),
 });
 
 /**

@@ -14,6 +14,8 @@ import type { ObjectStore } from '../../../store/objects/object-store.ts';
 import type { PolicyLease } from '../policies.ts';
 import { pages } from '../trajectory-parts.ts';
 import type { FollowedEpisode } from '../trajectory-parts.ts';
+import { offeredTools, withCalls } from './environment-tools.ts';
+import type { AgentTools } from './environment-tools.ts';
 import { episodeOfTurns } from './episode-of-turns.ts';
 
 export interface AgentContext {
@@ -27,6 +29,8 @@ export interface AgentContext {
   key: string;
   sampling: SamplingSpec;
   draws: RandomKey;
+  /** Those of the environment that the agent may call; absent: none. */
+  tools?: AgentTools | undefined;
   signal: AbortSignal;
 }
 
@@ -45,7 +49,7 @@ export async function makeEpisode(
   const dialectFor = dialects(lease);
   for (let attempt = 1; ; attempt++) {
     const { opened, run } = await runOnce(context, dialectFor, task.prompt);
-    if (run.killed && attempt < agent.maxAttempts) continue;
+    if (run.killed && !opened.tools?.broken && attempt < agent.maxAttempts) continue;
     const made =
       run.row === null
         ? { task, episode: { ...episode, status: run.status } }
@@ -54,7 +58,9 @@ export async function makeEpisode(
             run,
             episodeOfTurns(opened.branches(), dialectFor, context.sampling.maxParallelCalls),
           );
-    const kept = await store.putIfAbsent(key, pages, [made], { signal });
+    const whole =
+      context.tools && opened.tools ? await withCalls(context.tools, opened.tools, made, signal) : made;
+    const kept = await store.putIfAbsent(key, pages, [whole], { signal });
     return kept.value[0]!;
   }
 }
@@ -67,7 +73,7 @@ const withTurns = (
 
 /** One start of the agent, from its beginning. */
 async function runOnce(
-  { agent, gateway, lease, store, folder, sampling, draws, signal }: AgentContext,
+  { agent, gateway, lease, store, folder, sampling, draws, tools, signal }: AgentContext,
   dialectFor: (tools: readonly ToolDescription[]) => Dialect,
   task: string,
 ): Promise<{ opened: AgentEpisode; run: AgentRun }> {
@@ -86,6 +92,7 @@ async function runOnce(
     folder,
     startsOver: true,
     branches: agent.branches,
+    tools: tools && offeredTools(tools),
     onFailure: (error) => failing.abort(error),
   });
   const asked = {
