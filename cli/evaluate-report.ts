@@ -49,7 +49,7 @@ export function summarizeEvaluations(
   confidence: number,
 ) {
   const of = (stored: StoredEvaluation) => {
-    const { run, split, seed, sampling, reward, evaluation, policy, agent } = stored.spec;
+    const { run, split, seed, sampling, reward, verification, evaluation, policy, agent } = stored.spec;
     return {
       ...summarizeEvaluation(stored.measured, confidence),
       run,
@@ -59,6 +59,8 @@ export function summarizeEvaluations(
       samples: evaluation.samples,
       sampling,
       reward,
+      evaluateBy: verification?.evaluateBy ?? null,
+      verdicts: stored.verdicts ?? null,
       policy: policy ?? null,
       agent: agent ?? null,
       meanReward: stored.measured.meanReward,
@@ -114,6 +116,12 @@ const written = (difference: Difference | null): string =>
 const solvedBy = ({ first, second, equal }: Difference, [a, b]: readonly string[]): string =>
   `${a} solved ${first} tasks more often, ${b} ${second}; ${equal} were equal`;
 
+const verdictsLine = (
+  verifier: string,
+  { asked, computed, seconds, usd }: NonNullable<StoredEvaluation['verdicts']>,
+): string =>
+  `verdicts of ${verifier}: ${asked} asked, of which ${computed} were computed for it, in ${seconds.toFixed(1)} s, for US$ ${usd.toFixed(2)}`;
+
 function linesOf(stored: StoredEvaluation, name: string, confidence: number): string[] {
   const { measured } = stored;
   const { tries } = addHowSolved(measured.conduct ?? []);
@@ -136,5 +144,8 @@ function linesOf(stored: StoredEvaluation, name: string, confidence: number): st
     curve('tokens', withinTokens),
     ...(measured.conduct ? [`${name}${name && '\n'}${howTableOf(measured.conduct)}`] : []),
     ...(unjudged === null ? [] : [`${name}${unjudged}`]),
+    ...(stored.verdicts
+      ? [`${name}${verdictsLine(stored.spec.verification!.evaluateBy, stored.verdicts)}`]
+      : []),
   ];
 }

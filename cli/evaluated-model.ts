@@ -79,12 +79,19 @@ async function imported(options: EvaluatedOptions, folder: string): Promise<stri
 export function agentOf(given: string | false): unknown {
   if (given === false) return null;
   if (isAddress(given)) return { url: given };
+  return sectionOf(given, 'agent', '--agent', ', or the URL of a server that is an agent');
+}
+
+/** A section of a spec, from a file that has it, or is it. */
+export function sectionOf(file: string, name: string, flag: string, or = ''): unknown {
   try {
-    const json: unknown = JSON.parse(readFileSync(given, 'utf8'));
-    return typeof json === 'object' && json !== null && 'agent' in json ? json.agent : json;
+    const json: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    return typeof json === 'object' && json !== null && name in json
+      ? (json as Record<string, unknown>)[name]
+      : json;
   } catch (cause) {
-    const why = `--agent ${given} cannot be read (${messageOf(cause)}): give a JSON file with "agent" as in a spec, or the URL of a server that is an agent`;
-    throw new GradusError('spec', 'no-agent', why, { cause });
+    const why = `${flag} ${file} cannot be read (${messageOf(cause)}): give a JSON file with "${name}" as in a spec${or}`;
+    throw new GradusError('spec', `no-${name}`, why, { cause });
   }
 }
 

@@ -10,7 +10,7 @@ import type { Shown } from './training/supervised-stage.ts';
 import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
 import type { StoredChange } from './run-change.ts';
 import type { AgentSpec } from './schema/agent.ts';
-import type { EvaluateSpec } from './schema/evaluate.ts';
+import type { EvaluateSpec, ExpectedVerdicts } from './schema/evaluate.ts';
 import type { LearnerSpec } from './schema/learner.ts';
 import type { LoraSpec } from './schema/lora.ts';
 import type { ModelSource } from './schema/model.ts';
@@ -632,6 +632,8 @@ export interface AdoptRequest {
 export interface OpenedEvaluate {
   /** null where no checkpoint was named in a dry run. */
   spec: EvaluateSpec | null;
+  /** What its verdicts may cost at most, where a tier judges. */
+  expected?: ExpectedVerdicts;
   /** Only the input was to be checked: nothing was claimed. */
   dryRun: boolean;
   /** These servers are to be asked what they hold, and then all of this again; absent: they need not. */

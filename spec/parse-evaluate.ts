@@ -7,7 +7,8 @@ import type { EvaluateSpec, WrittenEvaluate } from '../core/schema/evaluate.ts';
 import { checkPolicy, toleranceOf } from '../core/schema/policy.ts';
 import type { ServedPolicySpec } from '../core/schema/policy.ts';
 import { retentionSchema } from '../core/schema/retention.ts';
-import { checkReward, rewardSpecOf } from '../core/schema/reward.ts';
+import { LADDER } from '../core/ladder/requests.ts';
+import { checkReward, rewardSchema, rewardSpecOf } from '../core/schema/reward.ts';
 import type { RewardSpec } from '../core/schema/reward.ts';
 import { samplingSchema } from '../core/schema/sampling.ts';
 import type { SamplingSpec } from '../core/schema/sampling.ts';
@@ -15,6 +16,8 @@ import { inside, parseStrictly, refusalOfSpec } from '../core/schema/strict.ts';
 import type { SpecProblem } from '../core/schema/strict.ts';
 import { armsOf, checkCount, checkNames, checkTasks, mostTasks, MOST_TASKS } from '../core/schema/tasks.ts';
 import type { WrittenTasks } from '../core/schema/tasks.ts';
+import { checkVerification, verificationOf, writtenTiers } from '../core/schema/verification.ts';
+import type { VerificationSpec, WrittenVerification } from '../core/schema/verification.ts';
 
 export const EVALUATION_INPUT = 'the evaluation';
 
@@ -77,8 +80,10 @@ export function parseEvaluate(
   const topK = sampling.topK === 1 ? 0 : sampling.topK;
   checkPolicy(shape.policy, { ...sampling, topK }, refuse);
   checkDialect({ from: shape.checkpoint, dialect }, (path, message) => refuse(path.slice(1), message));
-  const reward = rewardOf(shape, sampling, base, used, refuse);
-  if (problems.length > 0 || reward === null) throw refusalOfSpec(EVALUATION_INPUT, problems);
+  const verification = verificationFor(shape, base, used, refuse);
+  const reward = verification === null ? null : rewardOf(shape, sampling, base, used, verification, refuse);
+  if (problems.length > 0 || reward === null || verification === null)
+    throw refusalOfSpec(EVALUATION_INPUT, problems);
 
   const taskVersions = Object.fromEntries(
     used.flatMap(({ name: environment, version }) => (version ? [[environment, version]] : [])),
@@ -91,6 +96,7 @@ export function parseEvaluate(
     ...(Object.keys(taskVersions).length > 0 && { taskVersions }),
     sampling,
     reward,
+    ...(verification && { verification }),
     stages: [],
     evaluation: { arms: armsOf(tasks), count, samples, confidence },
     retention: retentionSchema.parse(undefined),
@@ -142,15 +148,17 @@ function rewardOf(
   sampling: SamplingSpec,
   base: CurriculumSpec | null,
   used: readonly SpecEnvironment[],
+  verification: VerificationSpec | undefined,
   refuse: Refuse,
 ): RewardSpec | null {
   if (reward) {
     if (refuseTiers(reward, used, refuse)) return null;
-    checkReward(reward, { hasLadder: false, sampling, stages: [] }, used, refuse);
+    checkReward(reward, { hasLadder: verification !== undefined, sampling, stages: [] }, used, refuse);
     // Without an outcome it has been refused.
     const decides = reward.components.some(({ role }) => role === 'outcome');
-    return decides ? rewardSpecOf(reward, sampling, undefined) : null;
+    return decides ? rewardSpecOf(reward, sampling, verification) : null;
   }
+  if (verification) return rewardSpecOf(BY_LADDER, sampling, verification);
   const found = outcomeOf(base, used);
   if (found !== null || used.length === 0) return found;
   const listed = used.map((one) => `${one.name} has ${fast(one).join(', ')}`).join('; ');
@@ -159,7 +167,54 @@ function rewardOf(
   return null;
 }
 
-/** Whether a verifier of a higher tier is named: its verdicts have a price and a budget, which an evaluation has not. */
+/** What success is where tiers judge and nobody says more. */
+const BY_LADDER = rewardSchema.parse({ components: [{ verifier: LADDER, role: 'outcome' }] });
+
+/** The tiers of an evaluation; undefined where fast verifiers alone judge, null for what was refused. */
+function verificationFor(
+  { verification, reward }: WrittenEvaluate,
+  base: CurriculumSpec | null,
+  used: readonly SpecEnvironment[],
+  refuse: Refuse,
+): VerificationSpec | undefined | null {
+  if (!verification) return undefined;
+  const ofRun = verification.rungs ? undefined : base?.verification;
+  const rungs = verification.rungs ?? (ofRun && writtenTiers(ofRun));
+  if (!rungs) {
+    refuse(
+      ['verification'],
+      'names no tiers, and the checkpoint is of no run that has some: give "rungs" as in a spec, the cheapest first',
+    );
+    return null;
+  }
+  const evaluateBy = verification.evaluateBy ?? ofRun?.evaluateBy;
+  const written: WrittenVerification = {
+    ...OF_STEPS,
+    rungs,
+    ...(evaluateBy !== undefined && { evaluateBy }),
+  };
+  let refused = false;
+  checkVerification(written, reward ?? BY_LADDER, used, (path, message) => {
+    refused = true;
+    refuse(path, message);
+  });
+  if (refused || used.length === 0) return null;
+  const whole = verificationOf(written, used[0]!);
+  if (whole.evaluateBy !== whole.rungs[0]!.verifier) return whole;
+  refuse(
+    ['verification', 'evaluateBy'],
+    `"${whole.evaluateBy}" is the lowest tier, which judges without tiers, too: name one of ${whole.rungs
+      .slice(1)
+      .map(({ verifier }) => verifier)
+      .join(', ')}, or leave out verification`,
+  );
+  return null;
+}
+
+/** What only steps read. */
+const OF_STEPS = { offerLateFor: 0, counts: 'verdicts' } as const;
+
+/** Whether a verifier of a higher tier is named as if it were a fast one: who judges by tiers says so. */
 function refuseTiers(
   { components, ensembles = [] }: NonNullable<WrittenEvaluate['reward']>,
   used: readonly SpecEnvironment[],
@@ -180,7 +235,7 @@ function refuseTiers(
   for (const { verifier, tier, at } of above)
     refuse(
       at,
-      `"${verifier}" is of the tier ${tier}, and here fast verifiers alone judge: name one of ${[...new Set(used.flatMap(fast))].join(', ')}; or have a run measured by it, whose verification.evaluateBy is "${verifier}"`,
+      `"${verifier}" is of the tier ${tier}, and here fast verifiers alone judge: name one of ${[...new Set(used.flatMap(fast))].join(', ')}; or let the tier judge, by a "verification" whose evaluateBy is "${verifier}"`,
     );
   return above.length > 0;
 }

@@ -11,16 +11,21 @@ import type {
   OpenEvaluateRequest,
 } from '../../core/requests.ts';
 import { dialectOfSpec } from '../../core/schema/dialect.ts';
-import type { EvaluateSpec } from '../../core/schema/evaluate.ts';
+import type { LedgerEntry } from '../../core/ladder/ledger.ts';
+import type { EvaluateSpec, ExpectedVerdicts } from '../../core/schema/evaluate.ts';
 import type { TaskSamples } from '../../core/training/evaluated.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
 import { EventLoopTurns } from '../../engine/in-pieces.ts';
 import { assertSpeaks } from '../../spec/assert-speaks.ts';
 import { EVALUATION_INPUT, parseEvaluate, readEvaluate } from '../../spec/parse-evaluate.ts';
+import { environmentOf } from '../../environments/host/environment-of.ts';
+import type { Environments } from '../../environments/host/environment-of.ts';
+import { readLedger } from '../../store/ladder/ledger.ts';
 import { rolloutKey, rolloutsPrefix, runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { findTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { putEvaluation } from '../../store/run/evaluation.ts';
+import type { StoredEvaluation } from '../../store/run/evaluation.ts';
 import { runClaims } from '../../store/run/run-claim.ts';
 import { jsonOf, loadModelFiles, readManifest } from '../../store/training/checkpoints.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';
@@ -43,12 +48,13 @@ export async function openEvaluate(
   const { checkpoint: named, dialect, dryRun } = readEvaluate(written);
   const name = runNameOf(workflowId);
   if (named === undefined) {
-    parseEvaluate(written, name, null, environments);
-    return { spec: null, dryRun };
+    const expected = expectedOf(parseEvaluate(written, name, null, environments), environments);
+    return { spec: null, ...(expected && { expected }), dryRun };
   }
   const { run, ref } = await checkpointNamed(store, named, { signal });
   const base = (await store.find(runKey(run), runClaims, { signal }))?.spec ?? null;
   const parsed = parseEvaluate(written, name, base, environments);
+  const expected = expectedOf(parsed, environments);
   const manifest = await readManifest(store, ref.manifest, { signal });
   const { policy, asks } = evaluatedPolicy(parsed.policy, manifest, held);
   if (policy && asks) return { spec: null, dryRun, ask: policy };
@@ -62,7 +68,7 @@ export async function openEvaluate(
   const files = await loadModelFiles(store, ref, { signal });
   assertSpeaks(files, spec, speaks, environments, { what: EVALUATION_INPUT, at: 'dialect' });
   assertRoom(files, spec, named);
-  if (dryRun) return { spec, dryRun };
+  if (dryRun) return { spec, ...(expected && { expected }), dryRun };
   const by = { execution: firstExecutionRunId, evaluation: workflowId };
   const claimed = await claimName(
     store,
@@ -73,8 +79,44 @@ export async function openEvaluate(
     (owner) => owner.evaluation === workflowId && isDeepStrictEqual(owner.spec, spec),
   );
   await pinNamed(store, claimed, signal);
-  return { spec: claimed, dryRun };
+  return { spec: claimed, ...(expected && { expected }), dryRun };
 }
+
+/**
+ * What the verdicts of a tier may cost at most, where one judges: every answer has one. Throws GradusError('spec', 'invalid')
+ * where that may pass the tier's budget, which would leave a part of the answers unjudged.
+ */
+function expectedOf(
+  { verification, evaluation }: Pick<EvaluateSpec, 'verification' | 'evaluation'>,
+  environments: Environments,
+): ExpectedVerdicts | undefined {
+  if (!verification) return undefined;
+  const { evaluateBy: verifier, rungs: tiers } = verification;
+  const tier = tiers.find((one) => one.verifier === verifier)!;
+  const expected: ExpectedVerdicts = { verifier, count: 0, seconds: 0, usd: 0 };
+  for (let i = 0; i < evaluation.count; i++) {
+    const { environment } = evaluation.arms[i % evaluation.arms.length]!;
+    const { cost } = environmentOf(environments, environment).verifiers.find(
+      ({ name }) => name === verifier,
+    )!;
+    expected.count += evaluation.samples;
+    expected.seconds += evaluation.samples * cost.seconds;
+    expected.usd += evaluation.samples * cost.usd;
+  }
+  const { perStep = Infinity, count = Infinity, seconds = Infinity, usd = Infinity } = tier.budget;
+  const most = { count: Math.min(count, perStep), seconds, usd };
+  for (const field of ['count', 'seconds', 'usd'] as const) {
+    if (expected[field] <= most[field]) continue;
+    throw new GradusError(
+      'spec',
+      'invalid',
+      `${EVALUATION_INPUT} was refused before anything was spent.\n  verification: ${expected.count} answers judged by ${verifier} may take ${shown(expected[field])} of ${field}, and its budget is ${most[field]}: lower count or samples, or raise the budget`,
+    );
+  }
+  return expected;
+}
+
+const shown = (value: number): string => String(Number(value.toPrecision(6)));
 
 function assertRoom(files: ModelFiles, { sampling }: EvaluateSpec, named: string): void {
   const { maxPositions } = modelConfigOf(jsonOf(files, 'config.json'), jsonOf(files, 'tokenizer.json'));
@@ -114,6 +156,8 @@ export async function keepEvaluation(
   const loop = new EventLoopTurns(signal);
   for (const { key } of await store.list(rolloutsPrefix(run, EVALUATE), { signal })) {
     if (loop.due) await loop.take();
+    // What a tier has judged stands beside what the lowest one said.
+    if (spec.verification && !key.endsWith(JUDGED)) continue;
     const group = await findTrajectories(store, key, { signal });
     group?.tasks.forEach(({ ref }, task) => {
       const samples = group.episodes
@@ -126,7 +170,27 @@ export async function keepEvaluation(
       tasks.push({ ...ref, samples });
     });
   }
-  const { ref: kept } = await putEvaluation(store, { spec, checkpoint, measured, tasks }, { signal });
+  const verdicts = spec.verification && verdictsOf(await readLedger(store, run, { signal }));
+  const { ref: kept } = await putEvaluation(
+    store,
+    { spec, checkpoint, measured, tasks, ...(verdicts && { verdicts }) },
+    { signal },
+  );
   await unpinNamed(store, spec, signal);
   return kept;
+}
+
+/** Of the key of a group that a tier above the lowest has judged. */
+const JUDGED = '.judged.json';
+
+/** What a tier was asked and what that cost, in all executions of an evaluation together. */
+function verdictsOf(entries: readonly LedgerEntry[]): NonNullable<StoredEvaluation['verdicts']> {
+  const verdicts = entries.flatMap((entry) => (entry.kind === 'verdict' ? [entry] : []));
+  const paid = verdicts.flatMap(({ spent }) => spent ?? []);
+  return {
+    asked: verdicts.length,
+    computed: paid.length,
+    seconds: paid.reduce((sum, { seconds }) => sum + seconds, 0),
+    usd: paid.reduce((sum, { usd }) => sum + usd, 0),
+  };
 }

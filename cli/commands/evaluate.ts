@@ -4,12 +4,20 @@ import { GradusError } from '../../core/errors.ts';
 import { DIALECTS } from '../../core/names.ts';
 import { POLICY_SERVERS } from '../../core/schema/policy.ts';
 import type { Arm } from '../../core/schema/tasks.ts';
-import type { EvaluateSpec } from '../../core/schema/evaluate.ts';
+import type { EvaluateSpec, ExpectedVerdicts } from '../../core/schema/evaluate.ts';
 import type { Watch } from '../../runs/control/evaluate.ts';
 import type { StoredEvaluation } from '../../store/run/evaluation.ts';
 import { withConnectionFlags, withStoreOf, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import { agentOf, checkpointOf, isAddress, isFolder, policyOf, written } from '../evaluated-model.ts';
+import {
+  agentOf,
+  checkpointOf,
+  isAddress,
+  isFolder,
+  policyOf,
+  sectionOf,
+  written,
+} from '../evaluated-model.ts';
 import type { EvaluatedOptions } from '../evaluated-model.ts';
 import { printJson } from '../json/print-json.ts';
 import { numberFrom, wholeFrom } from '../numbers.ts';
@@ -31,6 +39,9 @@ interface EvaluateOptions extends EvaluatedOptions {
   maxParallelCalls?: number;
   maxTokens?: number;
   against?: string;
+  verification?: string;
+  evaluateBy?: string;
+  dryRun?: boolean;
   json?: boolean;
 }
 
@@ -56,6 +67,11 @@ export function evaluateCommand(): Command {
     .option('--seed <n>', 'the same seed samples the same episodes (default: 0)', wholeFrom(0))
     .option('--confidence <part>', 'of the intervals (default: 0.95)', numberFrom(0.5, 0.9999))
     .option('--verifier <name>', 'decides success (default: as in the run that the checkpoint is from)')
+    .option('--evaluate-by <verifier>', 'a tier of the run judges what the lowest one passes')
+    .option(
+      '--verification <file>',
+      'other tiers: a JSON file with "verification" as in a spec, of which "rungs" and evaluateBy are read',
+    )
     .addOption(new Option('--dialect <name>', "default: the checkpoint's").choices(DIALECTS))
     .option('--temperature <t>', 'sampling temperature (default: as in the run)', numberFrom(0.01, 100))
     .option('--top-k <k>', 'sample among the k likeliest tokens; 1 takes the likeliest', wholeFrom(0))
@@ -89,8 +105,10 @@ export function evaluateCommand(): Command {
     .option('--folder <path>', 'with --at: a folder that rollout workers write and servers read')
     .option('--server-folder <path>', 'the same folder by the path that servers know')
     .option('--api-key-variable <name>', "variable of rollout workers that holds the servers' key")
+    .option('--dry-run', 'only say what would be evaluated, and what verdicts may cost at most')
     .option('--json', 'print one JSON object; everything else goes to standard error')
     .action(async (model: string, options: EvaluateOptions) => {
+      if (options.dryRun) return dryRun(model, options);
       const [first, second] = await evaluations(model, options);
       const { evaluationTables, summarizeEvaluations } = await import('../evaluate-report.ts');
       const confidence = options.confidence ?? first.spec.evaluation.confidence;
@@ -103,6 +121,23 @@ export function evaluateCommand(): Command {
     });
 }
 
+/** Says what would be evaluated, before anything is spent. */
+async function dryRun(model: string, options: EvaluateOptions): Promise<void> {
+  if (options.json || options.against !== undefined)
+    throw new GradusError(
+      'spec',
+      'dry-run',
+      '--dry-run says what one evaluation would be, in words: leave out --json and --against',
+    );
+  const one = await withTemporal(options, (temporal) => planned(temporal, options, model, inputOf(options)));
+  const { count, samples } = one.spec.evaluation;
+  print(`would evaluate ${count} tasks × ${samples}`);
+  print(one.expected ? expectedInWords(one.expected) : 'fast verifiers alone judge: no verdict has a price');
+}
+
+const expectedInWords = ({ verifier, count, seconds, usd }: ExpectedVerdicts): string =>
+  `up to ${count} verdicts of ${verifier}, which are expected to take ${seconds.toFixed(1)} s of its computation and to cost US$ ${usd.toFixed(2)}; known ones cost nothing`;
+
 function parseTasks(text: string, before: EvaluateOptions['environment'] = []) {
   const [, environment, levels] = /^(.+?)(?::(-?\d+(?:,-?\d+)*))?$/.exec(text) ?? [];
   if (environment === undefined) throw new InvalidArgumentError('name an environment, or NAME:LEVEL,LEVEL');
@@ -114,7 +149,7 @@ type Evaluations = [StoredEvaluation, StoredEvaluation | null];
 /** Both are checked before anything of either is spent; then one is measured after the other. */
 async function evaluations(model: string, options: EvaluateOptions): Promise<Evaluations> {
   return withTemporal(options, async (temporal) => {
-    const { evaluatedSpec } = await import('../../runs/control/evaluate.ts');
+    const { checkedEvaluate } = await import('../../runs/control/evaluate.ts');
     const input = inputOf(options);
     const stored = await storedEvaluation(options, model);
     if (stored === null) {
@@ -125,7 +160,7 @@ async function evaluations(model: string, options: EvaluateOptions): Promise<Eva
           'say what it is to be evaluated on, by --environment NAME',
         );
       // A folder is gigabytes: what can be refused without it is refused first.
-      if (isFolder(model) || isAddress(model)) await evaluatedSpec(temporal, input);
+      if (isFolder(model) || isAddress(model)) await checkedEvaluate(temporal, input);
     }
     const first = stored ?? (await planned(temporal, options, model, input));
     if (options.against === undefined) return [await measured(temporal, options, first), null];
@@ -138,6 +173,7 @@ async function evaluations(model: string, options: EvaluateOptions): Promise<Eva
 
 interface Planned {
   spec: EvaluateSpec;
+  expected?: ExpectedVerdicts;
   input: Record<string, unknown>;
 }
 
@@ -147,14 +183,15 @@ async function planned(
   model: string,
   input: Record<string, unknown>,
 ): Promise<Planned> {
-  const { evaluatedSpec } = await import('../../runs/control/evaluate.ts');
+  const { checkedEvaluate } = await import('../../runs/control/evaluate.ts');
   const policy = policyOf(options, model);
   const checkpoint = await checkpointOf(options, model);
   const asked = written({ ...input, checkpoint, policy });
-  const spec = (await evaluatedSpec(temporal, asked, sayWhy(temporal)))!;
+  const { spec: whole, expected } = await checkedEvaluate(temporal, asked, sayWhy(temporal));
+  const spec = whole!;
   // Which one it is stays decided, however many the run makes meanwhile.
   const { key } = spec.model.kind === 'from' ? spec.model.checkpoint.manifest : { key: checkpoint };
-  return { spec, input: { ...asked, checkpoint: key } };
+  return { spec, input: { ...asked, checkpoint: key }, ...(expected && { expected }) };
 }
 
 /** What is stored of it, or what its workflow comes to. */
@@ -172,6 +209,7 @@ async function measured(
   note(
     `evaluating ${count} tasks × ${samples} as ${id}; whatever is killed, the same command goes on with it`,
   );
+  if (one.expected) note(expectedInWords(one.expected));
   const handle = await begin(temporal, id, one.input);
   const { run } = await outcomeOf(handle, sayWhy(temporal));
   return (await storedEvaluation(options, run!))!;
@@ -226,21 +264,45 @@ function inputOf(options: EvaluateOptions): Record<string, unknown> {
     seed,
     confidence,
     sampling: Object.keys(sampling).length === 0 ? undefined : sampling,
+    verification: verificationOf(options),
     reward: verifier === undefined ? undefined : { components: [{ verifier, role: 'outcome' }] },
     dialect: dialect === undefined ? undefined : { name: dialect },
     agent: options.agent === undefined ? undefined : agentOf(options.agent),
   });
 }
 
+/** Tiers of a file, or of the run; undefined where fast verifiers alone judge. */
+function verificationOf({ verification: file, evaluateBy }: EvaluateOptions): unknown {
+  if (file === undefined) return evaluateBy === undefined ? undefined : { evaluateBy };
+  const given = sectionOf(file, 'verification', '--verification');
+  const { rungs, evaluateBy: by } = given as { rungs?: unknown; evaluateBy?: unknown };
+  return written({ rungs, evaluateBy: evaluateBy ?? by });
+}
+
 /** The same tasks, sampled and judged in the same way, of whatever else. */
-function sameAs({ evaluation, split, seed, sampling, reward, agent }: EvaluateSpec): Record<string, unknown> {
+function sameAs({
+  evaluation,
+  split,
+  seed,
+  sampling,
+  reward: whole,
+  verification,
+  agent,
+}: EvaluateSpec): Record<string, unknown> {
+  // The lowest tier is said by the tiers.
+  const { ladder: _, ...reward } = whole;
   const { arms, ...counts } = evaluation;
   // As a person would write it: a minimum has none.
   const ensembles = reward.ensembles?.map(({ deviations, ...one }) =>
     one.by === 'minimum' ? one : { ...one, deviations },
   );
   const same = { ...reward, ...(ensembles && { ensembles }) };
-  return { tasks: tasksOf(arms), ...counts, split, seed, sampling, reward: same, agent: agent ?? null };
+  const tiers = verification && {
+    rungs: verification.rungs.map((rung) => written({ ...rung, tier: undefined })),
+    evaluateBy: verification.evaluateBy,
+  };
+  const judged = { reward: same, ...(tiers && { verification: tiers }) };
+  return { tasks: tasksOf(arms), ...counts, split, seed, sampling, ...judged, agent: agent ?? null };
 }
 
 function tasksOf(arms: readonly Arm[]): { environment: string; levels: number[] }[] {

@@ -23,6 +23,16 @@ const measured = z.strictObject({
   samples: count.describe('of each task'),
   sampling: record('how it was sampled, as in a spec'),
   reward: record('what success is, as in a spec'),
+  evaluateBy: z.string().nullable().describe('the tier that judged; null: fast verifiers alone'),
+  verdicts: z
+    .strictObject({
+      asked: count,
+      computed: count.describe('for this evaluation; the others were known'),
+      seconds: z.number().describe('that they took'),
+      usd: z.number().describe('US$ that they cost'),
+    })
+    .nullable()
+    .describe('of that tier; null where none judged'),
   policy: record('servers that sampled, as in a spec; what they hold, in held')
     .nullable()
     .describe('null: the decoder of rollout workers'),

@@ -8,8 +8,10 @@ import { evaluatedPolicySchema } from './policy.ts';
 import { rewardSchema } from './reward.ts';
 import { MOST_TOP_K } from '../names.ts';
 import { samplingSchema } from './sampling.ts';
+import { verificationSchema } from './verification.ts';
 
 const { count: tasks, samples, confidence } = evaluationSchema.shape;
+const { rungs, evaluateBy } = verificationSchema.shape;
 const { topK, ...limits } = samplingSchema.unwrap().shape;
 
 /** What a person asks of the workflow `evaluate`. Strict, like a spec. */
@@ -63,12 +65,35 @@ export const evaluateSchema = z
       .omit({ rules: true, normalization: true })
       .optional()
       .describe('Absent: the outcome of the run that the checkpoint is from.'),
+    verification: z
+      .strictObject({
+        rungs: rungs
+          .optional()
+          .describe(
+            'The tiers, the cheapest first. Absent: those of the run that the checkpoint is from. The budget of the tier that judges is for the whole evaluation: one that it could pass is refused.',
+          ),
+        evaluateBy: evaluateBy.describe(
+          'The tier that judges every answer which the lowest one passes. Absent: as in the run, or the highest tier that steps wait for and that has no budget.',
+        ),
+      })
+      .optional()
+      .describe(
+        'As in a spec: one of these tiers judges, and what it cannot judge is no success. Absent: fast verifiers alone judge.',
+      ),
     dryRun: z
       .boolean()
       .default(false)
       .describe('Only check the input, and return what would be evaluated; checkpoint may be absent.'),
   })
   .describe('An evaluation of a checkpoint without a training run.');
+
+/** What the verdicts of an evaluation may cost at most: each is paid as its verifier declares. */
+export interface ExpectedVerdicts {
+  verifier: string;
+  count: number;
+  seconds: number;
+  usd: number;
+}
 
 export type WrittenEvaluate = z.output<typeof evaluateSchema>;
 

@@ -102,6 +102,13 @@ export function verificationOf(
   };
 }
 
+/** The tiers as a person would write them. */
+export const writtenTiers = ({ rungs }: Pick<VerificationSpec, 'rungs'>): WrittenVerification['rungs'] =>
+  rungs.map((rung) => {
+    const { tier: _, ...written } = rung;
+    return written;
+  });
+
 /** The highest tier that can judge every candidate: steps wait for it, and no budget ends it. */
 const whatAllCanHave = (tiers: WrittenVerification['rungs']): string =>
   tiers.findLast(({ wait, budget }, i) => i === 0 || (wait && Object.keys(budget).length === 0))!.verifier;

@@ -20,6 +20,11 @@ export interface StoredEvaluation {
   measured: Omit<EvaluationResult, 'spans' | 'incidents'>;
   /** In the order in which they were asked for; a task of a group that failed as a whole is left out. */
   tasks: TaskSamples[];
+  /**
+   * Where a tier judged: verdicts that it was asked for, those that were computed for it, and what these cost, seconds and US$.
+   * The others were known. Unlike the rest this depends on what the store knew.
+   */
+  verdicts?: { asked: number; computed: number; seconds: number; usd: number };
 }
 
 const evaluations = jsonCodec<StoredEvaluation & { format: string }>(
@@ -29,6 +34,9 @@ const evaluations = jsonCodec<StoredEvaluation & { format: string }>(
     spec: z.looseObject({ run: z.string(), evaluation: z.looseObject({}) }),
     checkpoint: z.looseObject({ weights: z.string() }),
     measured: z.looseObject({ arms: z.array(z.looseObject({})), outcomes: z.looseObject({}) }),
+    verdicts: z
+      .looseObject({ asked: z.int(), computed: z.int(), seconds: z.number(), usd: z.number() })
+      .optional(),
     tasks: z.array(z.looseObject({ samples: z.array(z.looseObject({ turns: z.int(), tokens: z.int() })) })),
   }),
 );

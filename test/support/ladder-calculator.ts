@@ -72,6 +72,8 @@ const verifiers: Verifier[] = [
     if (attempt < 3) throw new Error(`attempt ${attempt} came to nothing`);
     return scored(1);
   }),
+  // Cannot judge anything, whenever it is asked.
+  rung('mute', 'simulation', 0.01, () => ({ kind: 'abstained', type: 'no-opinion', reason: 'it has none' })),
   rung('crashing', 'simulation', 0.01, () => ({
     kind: 'abstained',
     type: 'crashed',

@@ -3,7 +3,7 @@ import { EVALUATE } from '../../core/names.ts';
 import { STOP } from '../../core/question.ts';
 import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
 import type { OpenedEvaluate } from '../../core/requests.ts';
-import type { EvaluateSpec } from '../../core/schema/evaluate.ts';
+import type { EvaluateSpec, ExpectedVerdicts } from '../../core/schema/evaluate.ts';
 import { curriculumActivities, rolloutActivities } from '../activities.ts';
 import { listen } from '../control/listen.ts';
 import { openQuestion } from '../control/message-shapes.ts';
@@ -18,6 +18,8 @@ export interface EvaluateOutcome {
   evaluation: BlobRef | null;
   /** What was, or would be, evaluated. */
   spec: EvaluateSpec | null;
+  /** What its verdicts may cost at most, where a tier judges. */
+  expected?: ExpectedVerdicts;
 }
 
 /**
@@ -37,9 +39,10 @@ export async function evaluate(written: unknown): Promise<EvaluateOutcome> {
     const held = await rolloutActivities.askHeld({ policy: opened.ask });
     opened = await curriculumActivities.openEvaluate({ ...request, held });
   }
-  const { spec } = opened;
-  if (opened.dryRun || spec === null) return { run: null, evaluation: null, spec };
-  const { run, seed, sampling, reward, split, policy, agent } = spec;
+  const { spec, expected } = opened;
+  const told = { spec, ...(expected && { expected }) };
+  if (opened.dryRun || spec === null) return { run: null, evaluation: null, ...told };
+  const { run, seed, sampling, reward, verification, split, policy, agent } = spec;
   const { arms, count, samples } = spec.evaluation;
   upsertSearchAttributes(searchAttributes({ run }));
   // Nothing is trained, so log-probs of any temperature will do.
@@ -64,10 +67,11 @@ export async function evaluate(written: unknown): Promise<EvaluateOutcome> {
     ...(agent && { agent }),
     sampling,
     reward,
+    ...(verification && { verification }),
     adopts: true,
   });
   const evaluation = await curriculumActivities.keepEvaluation({ spec, checkpoint, measured });
-  return { run, evaluation, spec };
+  return { run, evaluation, ...told };
 }
 
 /** The checkpoint, or a copy that speaks the dialect which was asked for. */

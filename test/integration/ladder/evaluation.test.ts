@@ -1,10 +1,19 @@
-import { readFile, rm } from 'node:fs/promises';
+import type { WorkflowHandle } from '@temporalio/client';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ledgerPrefix, rolloutsPrefix } from '../../../store/keys.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
+import { QUEUES } from '../../../core/names.ts';
+import { findEvaluation } from '../../../store/run/evaluation.ts';
+import type { StoredEvaluation } from '../../../store/run/evaluation.ts';
+import type { EvaluateOutcome } from '../../../workflows/training/evaluate.ts';
+import type { Computation } from '../../support/ladder-calculator.ts';
+import { gradusCommand } from '../../support/gradus-command.ts';
+import { killAndReplace } from '../../support/kill-workers.ts';
+import { until } from '../../support/run-client.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
@@ -36,6 +45,15 @@ afterAll(async () => {
 async function objects<T>(prefix: string): Promise<T[]> {
   const keys = (await store.list(prefix)).map(({ key }) => key);
   return Promise.all(keys.map(async (key) => (await store.getJson((await store.head(key))!)) as T));
+}
+
+/** Computations so far, by what was asked. */
+async function computed(verifier: string): Promise<string[]> {
+  const lines = (await readFile(verdicts, 'utf8')).split('\n').filter((line) => line !== '');
+  return lines
+    .map((line) => JSON.parse(line) as Computation)
+    .filter(({ name }) => name === verifier)
+    .map(({ subject }) => JSON.stringify(subject));
 }
 
 test('a checkpoint is measured by the highest tier that all can have, at a price that the ledger shows', async () => {
@@ -84,4 +102,131 @@ test('a checkpoint is measured by the highest tier that all can have, at a price
   const ran = (await readFile(verdicts, 'utf8')).trim().split('\n');
   const paid = entries.filter((entry) => entry.kind === 'verdict' && entry.spent !== null);
   expect(paid).toHaveLength(ran.length);
+});
+
+describe('without a run', () => {
+  const tasks = [{ environment: 'calculator-ladder', levels: [1] }];
+  const rungs = (verifier: string, more: object = {}) => [
+    { verifier: 'is-number', passAtLeast: 0.5 },
+    { verifier, passAtLeast: 0.3, ...more },
+  ];
+  const evaluate = (
+    workflowId: string,
+    input: object,
+  ): Promise<WorkflowHandle<() => Promise<EvaluateOutcome>>> =>
+    installation.runs.client.workflow.start('evaluate', {
+      args: [{ checkpoint: 'measured', tasks, count: TASKS, split: 'heldout', ...input }],
+      workflowId,
+      taskQueue: QUEUES.orchestrator,
+    });
+  const evaluated = async (id: string, input: object): Promise<StoredEvaluation> =>
+    (await findEvaluation(store, (await (await evaluate(id, input)).result()).run!))!;
+  const gradus = (...args: string[]) => {
+    const { temporalAddress: address, namespace, store: of } = installation.settings;
+    return gradusCommand({ temporal: { address, namespace }, objectStore: { ...of, useSSL: false } })(
+      ...args,
+    );
+  };
+  test('a tier of the run judges, and the result says what its verdicts cost', async () => {
+    const asked = [
+      'evaluate',
+      'measured',
+      '--environment',
+      'calculator-ladder:1',
+      '--tasks',
+      '20',
+      '--evaluate-by',
+      'near',
+    ];
+    const before = await computed('near');
+    const dry = await gradus(...asked, '--dry-run');
+    expect(dry.stdout).toContain('would evaluate 20 tasks × 1');
+    expect(dry.stdout).toContain('up to 20 verdicts of near');
+    expect(dry.stdout).toContain('0.2 s of its computation and to cost US$ 0.20');
+    expect(await computed('near')).toEqual(before);
+    const { stdout, code } = await gradus(...asked, '--seed', '7', '--json');
+    expect(code).toBe(0);
+    const { evaluation } = JSON.parse(stdout) as {
+      evaluation: { run: string; evaluateBy: string; verdicts: NonNullable<StoredEvaluation['verdicts']> };
+    };
+    const after = await computed('near');
+    expect(evaluation.evaluateBy).toBe('near');
+    expect(evaluation.verdicts.computed).toBe(after.length - before.length);
+    expect(evaluation.verdicts.usd).toBeCloseTo(0.01 * evaluation.verdicts.computed, 9);
+    expect(evaluation.verdicts.asked).toBeGreaterThan(0);
+    const { tasks: of, measured } = (await findEvaluation(store, evaluation.run))!;
+    expect(of).toHaveLength(20);
+    const prefix = rolloutsPrefix(evaluation.run, 'evaluate');
+    const keys = (await store.list(prefix)).map(({ key }) => key).filter((key) => key.includes('.judged'));
+    const groups = await Promise.all(
+      keys.map(async (key) => loadTrajectories(store, (await store.head(key))!)),
+    );
+    const said = groups.flatMap(({ episodes }) =>
+      episodes.flatMap(({ outcome }) => ('components' in outcome! ? outcome.components : [])),
+    );
+    const successes = said.filter(({ version, score }) => version === 'near@1' && score! >= 0.3).length;
+    expect(measured.arms).toMatchObject([{ successes, trials: 20 }]);
+    expect(of.filter(({ samples }) => samples[0]!.solved)).toHaveLength(successes);
+    // The same command finds what is stored, and asks nobody.
+    const again = await gradus(...asked, '--seed', '7', '--json');
+    expect(JSON.parse(again.stdout)).toEqual(JSON.parse(stdout));
+    expect(await computed('near')).toEqual(after);
+  }, 120_000);
+
+  test('killed and terminated while a verdict is computed, it goes on, and no verdict is computed twice', async () => {
+    const verification = { rungs: rungs('stern') };
+    await writeFile(`${verdicts}.hold-stern`, '');
+    const first = await evaluate('held', { verification });
+    await until(
+      async () => (await installation.runs.running('verdict/stern', 'verifySubject')).length > 0 || undefined,
+      60_000,
+      () => 'no verdict was asked for',
+    );
+    await killAndReplace(installation.workers, 'orchestrator');
+    await first.terminate();
+    await rm(`${verdicts}.hold-stern`);
+    const groups = async () =>
+      (await store.list(rolloutsPrefix('held', 'evaluate'))).filter(({ key }) => !key.includes('.judged'))
+        .length;
+    const rolledOut = await groups();
+    const { verdicts: paid, measured, spec } = await evaluated('held', { verification });
+    expect(spec.run).toBe('held');
+    expect(await groups()).toBe(rolledOut);
+    const stern = await computed('stern');
+    expect(new Set(stern).size).toBe(stern.length);
+    expect(stern.length).toBeGreaterThan(0);
+    expect(paid!.computed).toBeLessThanOrEqual(stern.length);
+    // It says 0.4 of every number, which passes.
+    expect(measured.arms[0]!.successes).toBeGreaterThan(0);
+  }, 120_000);
+
+  test('what a tier cannot judge is no success, and what crashed says nothing, as in runs', async () => {
+    const mute = await evaluated('mute', { verification: { rungs: rungs('mute') } });
+    expect(mute.measured.arms).toMatchObject([{ successes: 0, trials: TASKS }]);
+    expect(mute.measured.outcomes.abstained).toBeGreaterThan(0);
+    expect(mute.tasks.every(({ samples }) => samples[0]!.solved === false)).toBe(true);
+    const crashed = await evaluated('crashed', { verification: { rungs: rungs('crashing') } });
+    const { abstained } = crashed.measured.outcomes;
+    expect(crashed.measured.arms).toMatchObject([{ successes: 0, trials: TASKS - abstained }]);
+    expect(crashed.tasks.filter(({ samples }) => samples[0]!.solved === null)).toHaveLength(abstained);
+  }, 120_000);
+
+  test('a budget that it could pass is refused before anything is spent', async () => {
+    const before = await computed('near');
+    const dear = { verification: { rungs: rungs('near', { budget: { usd: 0.1 } }), evaluateBy: 'near' } };
+    await expect(evaluated('dear', dear)).rejects.toMatchObject({
+      cause: {
+        cause: {
+          message: expect.stringContaining(
+            '24 answers judged by near may take 0.24 of usd, and its budget is 0.1: lower count or samples, or raise the budget',
+          ) as string,
+        },
+      },
+    });
+    expect(await store.list('runs/dear/')).toEqual([]);
+    expect(await computed('near')).toEqual(before);
+    const enough = { verification: { rungs: rungs('near', { budget: { usd: 0.25 } }), evaluateBy: 'near' } };
+    const { verdicts: paid } = await evaluated('enough', enough);
+    expect(paid!.usd).toBeLessThanOrEqual(0.25);
+  }, 120_000);
 });

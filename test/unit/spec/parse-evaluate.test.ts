@@ -99,6 +99,81 @@ test('a verifier of a higher tier is refused, with what judges here and what it 
   );
 });
 
+describe('tiers that judge', () => {
+  const molecules = [{ environment: 'molecules', levels: [1] }];
+  const rungs = [
+    { verifier: 'molecule', passAtLeast: 0.5 },
+    { verifier: 'dft', passAtLeast: 0.5 },
+  ];
+  const by = (verification: object, of: CurriculumSpec | null = null, more: object = {}) =>
+    parse({ tasks: molecules, verification, ...more }, of);
+
+  test('are as in a spec, and what is no answer to the lowest one is none to the ladder', () => {
+    const { verification, reward } = by({ rungs });
+    expect(verification).toMatchObject({
+      evaluateBy: 'dft',
+      rungs: [
+        { verifier: 'molecule', tier: 'fast' },
+        { verifier: 'dft', tier: 'high-fidelity', concurrency: 16 },
+      ],
+    });
+    expect(reward).toMatchObject({
+      components: [{ verifier: 'ladder', role: 'outcome' }],
+      ladder: { verifier: 'molecule', passAtLeast: 0.5 },
+    });
+    expect(parse({})).not.toHaveProperty('verification');
+  });
+
+  test('are those of the run where none are named, but for the one that judges', () => {
+    const { verification } = by({ rungs });
+    const run = { ...base, verification } as CurriculumSpec;
+    expect(by({}, run).verification).toEqual(verification);
+    expect(by({ evaluateBy: 'dft' }, run).verification).toEqual(verification);
+    expect(
+      parse({ tasks: molecules, reward: { components: [{ verifier: 'molecule', role: 'outcome' }] } }, run),
+    ).not.toHaveProperty('verification');
+  });
+
+  test.each<[string, object, RegExp, object?]>([
+    ['no tiers', {}, /verification: names no tiers, and the checkpoint is of no run that has some/],
+    [
+      'another verifier',
+      { rungs, evaluateBy: 'dfft' },
+      /evaluateBy: no tier has this verifier; did you mean "dft"/,
+    ],
+    ['the lowest one', { rungs, evaluateBy: 'molecule' }, /"molecule" is the lowest tier.*name one of dft/],
+    [
+      'one that a budget would end',
+      { rungs: [rungs[0], { ...rungs[1], budget: { usd: 1 } }] },
+      /"molecule" is the lowest tier/,
+    ],
+    [
+      'an unknown tier',
+      { rungs: [rungs[0], { verifier: 'dftt', passAtLeast: 1 }] },
+      /has no verifier "dftt"/,
+    ],
+    [
+      'another outcome',
+      { rungs },
+      /reward\.components has \{ "verifier": "ladder", "role": "outcome" \}/,
+      { reward: { components: [{ verifier: 'molecule', role: 'outcome' }] } },
+    ],
+    ['what only steps read', { rungs, offerLateFor: 2 }, /offerLateFor: unknown field/],
+  ])('%s is refused, and says why', (_, verification, why, more) => {
+    expect(() => by(verification, null, more)).toThrow(why);
+  });
+});
+
+test('an agent that has the tools of environments may be measured where a session is judged', () => {
+  const house = { ...environments.get('calculator')!, name: 'house', resume: 'fold' as const };
+  const among = new Map<string, SpecEnvironment>([...environments, ['house', house]]);
+  const agent = { command: ['node', 'agent.mjs'], environmentTools: {} };
+  const written = { checkpoint: 'base', tasks: [{ environment: 'house', levels: [1] }], agent };
+  expect(parseEvaluate(written, 'named', base, among).agent).toMatchObject({
+    environmentTools: { maxCalls: 100 },
+  });
+});
+
 test('greedy sampling, which nothing could be trained on, can be measured', () => {
   expect(parse({ sampling: { topK: 1 } }).sampling.topK).toBe(1);
 });
