@@ -1,6 +1,6 @@
 import type { FC } from 'hono/jsx';
 import { callByCall } from '../../core/episode/call-by-call.ts';
-import type { Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
+import type { AgentCall, Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import { tokenAdvantages } from '../../runs/episodes/token-advantages.ts';
@@ -116,6 +116,7 @@ export function episodePage(
           last={Math.ceil(episode.turns.length / TURNS)}
           to={(number) => to(by, number)}
         />
+        {episode.calls && <AgentCalls calls={episode.calls} />}
       </Layout>,
     );
   });
@@ -124,8 +125,9 @@ export function episodePage(
   app.get('/runs/:run/images/:stage/:step/:group/:episode/:sha', async (c) => {
     const place = placeIn(c.req.param());
     const found = await storedGroup(store, place);
-    const turns = found?.group.episodes[place.episode]?.turns ?? [];
-    const images = turns.flatMap(observed).flatMap((one) => one.images ?? []);
+    const { turns = [], calls = [] } = found?.group.episodes[place.episode] ?? {};
+    const brought = [...turns.flatMap(observed), ...calls.map(({ observation }) => observation)];
+    const images = brought.flatMap((one) => one.images ?? []);
     const image = images.find(({ sha256 }) => sha256 === c.req.param('sha'));
     if (!image || !PICTURES.has(image.mediaType)) {
       throw new GradusError('store', 'no-image', 'no such picture was shown in this episode');
@@ -236,6 +238,35 @@ const Turns: FC<{
     </ol>
   );
 };
+
+/** Calls that are shown on a page of an episode. */
+const MOST_CALLS = 100;
+
+/** The calls that an agent made itself, whatever the policy's turns asked for. */
+const AgentCalls: FC<{ calls: readonly AgentCall[] }> = ({ calls }) => (
+  <>
+    <h2>Calls of the environment's tools by the agent</h2>
+    <ol class="turns">
+      {calls.slice(0, MOST_CALLS).map(({ call, observation: { text, error, seconds } }, i) => (
+        <li>
+          <CallOf call={call} />
+          <details>
+            <summary>
+              what came back{error && <span class="bad">: {error}</span>}
+              {seconds !== undefined && `, after ${duration(seconds)}`}
+            </summary>
+            <TextBlock value={text} label={`what call ${i + 1} of the agent brought`} />
+          </details>
+        </li>
+      ))}
+      {calls.length > MOST_CALLS && (
+        <li class="note">
+          Of its {calls.length} calls the first {MOST_CALLS} are shown.
+        </li>
+      )}
+    </ol>
+  </>
+);
 
 /** What came back to a turn, call by call. */
 const observed = (turn: Turn): Observation[] =>

@@ -2,8 +2,13 @@ import { readdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { Hono } from 'hono';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Episode } from '../../../core/episode/episode.ts';
+import type { Context } from '../../../dashboard/context.ts';
+import { episodePage } from '../../../dashboard/pages/episode.tsx';
+import { TokenizersOfRuns } from '../../../runs/episodes/token-texts.ts';
+import type { Sources } from '../../../runs/sources.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
@@ -110,6 +115,13 @@ test('its calls are recorded in the episode, and what verifiers judge is the ses
   const sent = await sentBy('alone');
   expect(new Set(sent).size).toBe(8);
   expect(sent).toHaveLength(8);
+  const app = new Hono();
+  const sources = { store } as unknown as Sources;
+  episodePage(app, { ...({} as Context), sources, tokenizers: new TokenizersOfRuns(store) });
+  const page = await (await app.request('/runs/alone/episodes/rl/1/0/0')).text();
+  const told = page.replaceAll(/<[^>]+>/gu, ' ').replaceAll(/\s+/gu, ' ');
+  expect(told).toContain('calls send {&quot;to&quot;:&quot;the house&quot;}');
+  expect(told).toContain('sent to the house');
 }, 300_000);
 
 test('killed between two calls, the worker and its agents, no call is made twice, and the weights are the same', async () => {

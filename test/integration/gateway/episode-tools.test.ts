@@ -3,11 +3,14 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
 import { offeredTools, withCalls } from '../../../activities/rollout/agents/environment-tools.ts';
 import type { AgentTools } from '../../../activities/rollout/agents/environment-tools.ts';
 import type { Episode } from '../../../core/episode/episode.ts';
+import { defineAgentLoop } from '../../../core/extensions/agent-loop.ts';
 import { hostedHere } from '../../../environments/host/hosted-environment.ts';
 import type { AgentEpisode } from '../../../gateway/agent-episode.ts';
+import { runLoop } from '../../../gateway/run-loop.ts';
 import { serveGateway } from '../../../gateway/server.ts';
 import depot from '../../support/depot-module.ts';
 import { episodeOptions, randomPolicy } from '../../support/gateway.ts';
@@ -127,6 +130,27 @@ test('an agent that is started over gets what its calls brought, and goes on fro
   const whole = await withCalls(about('over'), second.tools!, { task: {} as never, episode }, signal);
   expect(whole.episode.session).toEqual({ state: { packed: ['cup', 'cup', 'lid', 'cup'] }, ended: {} });
   expect(whole.episode.calls).toHaveLength(5);
+});
+
+test('a loop of the project is given them, and calls them', async () => {
+  const loop = defineAgentLoop({
+    name: 'packer',
+    options: z.strictObject({}),
+    episode: async ({ task, turn, tools, call }) => {
+      await turn([{ role: 'user', content: task }], tools);
+      await call('pack', { thing: tools[0]!.name });
+      return call('pack', { thing: 'lid' });
+    },
+  });
+  const { signal } = new AbortController();
+  const episode = await open('loop');
+  const asked = { loop, options: {}, task: 'Pack.', timeoutSeconds: 60, signal };
+  const { status } = await runLoop(gateway, episode, asked);
+  expect(status).toEqual({ kind: 'answered', answer: '2 packed' });
+  expect(episode.tools!.calls.map(({ call }) => call.arguments)).toEqual([
+    { thing: 'pack' },
+    { thing: 'lid' },
+  ]);
 });
 
 test('one that goes on in another process makes further calls, and none again', async () => {
