@@ -18,6 +18,12 @@ export const learnerSchema = z
       .describe(
         'Positions of a micro-batch, padding included; the gradients of micro-batches add up. 0: a fast size.',
       ),
+    sharePrompts: z
+      .boolean()
+      .optional()
+      .describe(
+        'Compute a prompt once for the samples of an update that begin with it, where that saves time. The results are those of `false` but for rounding, so the digests differ. Absent: false.',
+      ),
     maxShardBytes: z
       .int()
       .min(1)

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Tensor } from '@tensorflow/tfjs';
 import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import type { SamplingMask } from '../contract.ts';
-import type { Program } from '../programs/program.ts';
+import { rowInputs, type Program } from '../programs/program.ts';
 import { gather, gatherSamplingMask, scatter, type PackedRows } from './row-packing.ts';
 import type { Runner } from '../tensorflow/runner.ts';
 
@@ -50,9 +50,7 @@ export function createMicroBatches(
   async function* run(program: Program, weights: Tensor[], packed: PackedRows[], perToken: Float32Array[]) {
     for (const rows of packed) {
       const own = [
-        tf.tensor1d(rows.tokens, 'int32'),
-        tf.tensor1d(rows.targets, 'int32'),
-        tf.tensor2d(rows.segments, [rows.rows, rows.length], 'int32'),
+        ...rowInputs(tf, rows),
         ...(kept
           ? [
               tf.tensor2d(

@@ -2,13 +2,17 @@ import type { ModelConfig } from '../../../core/model/config.ts';
 import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import type { ComputeSettings, SamplingMask, ScoredBatch } from '../contract.ts';
 import { FirstFit } from './first-fit.ts';
+import { byPrompt, sharePrefixes } from './shared-prefixes.ts';
 
 /**
  * Ragged sequences laid into rows of equal length. Several short ones share a row (attention keeps them apart), so
  * little is padding; row lengths and row counts come from small sets, because every new shape is traced once.
  */
 
-/** Where everything of one micro-batch came from. Arrays are [rows · length]. */
+/**
+ * Where everything of one micro-batch came from. Attention sees rows · length places; tokens, targets and sources are of
+ * the N positions that are computed: as many, unless some are `shared`.
+ */
 export interface PackedRows {
   rows: number;
   length: number;
@@ -16,9 +20,19 @@ export interface PackedRows {
   /** The token that each position predicts, and where it stands in the batch; −1: nothing counts here. */
   targets: Int32Array;
   sources: Int32Array;
-  /** Tells the sequences of one row apart; padding has a segment of its own. */
+  /** [rows · length]: tells the sequences of one row apart; padding has a segment of its own. */
   segments: Int32Array;
+  shared?: SharedPlaces;
 }
+
+/** Which position each place shows [rows · length], and the place that shows a position [N]; counted within each core's part. */
+export interface SharedPlaces {
+  positionOf: Int32Array;
+  placeOf: Int32Array;
+}
+
+/** What a place costs beside a position, where positions are shared: attention's inputs are copied there and added up. */
+const COPY = 1 / 8;
 
 /** Positions of a full micro-batch: enough for large matrix products; fewer when the vocabulary is large, for 0.5 GB a copy of the logits. */
 export const positionsFor = (vocabSize: number): number =>
@@ -38,17 +52,32 @@ export function rowLength(offsets: Int32Array, sequences: readonly number[]): nu
 
 /** Lays some of `all` these sequences into micro-batches, whose rows take each of them. */
 export function packing(
-  { threads }: Pick<TensorflowBackend, 'threads'>,
+  { threads, native }: Pick<TensorflowBackend, 'threads' | 'native'>,
   { vocabSize }: Pick<ModelConfig, 'vocabSize'>,
-  { microBatchTokens }: Pick<ComputeSettings, 'microBatchTokens'>,
-  { tokens, offsets }: Pick<ScoredBatch, 'tokens' | 'offsets'>,
+  { microBatchTokens, sharePrompts }: Pick<ComputeSettings, 'microBatchTokens' | 'sharePrompts'>,
+  { tokens, offsets, mask }: Pick<ScoredBatch, 'tokens' | 'offsets' | 'mask'>,
   all: readonly number[],
 ): (chosen: readonly number[]) => PackedRows[] {
   const length = rowLength(offsets, all);
   // A row for each core at the least, unless somebody has said how much memory there is.
   const positions = microBatchTokens || Math.max(positionsFor(vocabSize), threads * length);
-  return (chosen) => packRows(tokens, offsets, chosen, length, positions, threads);
+  return (chosen) => {
+    const apart = packRows(tokens, offsets, chosen, length, positions, threads);
+    // WebAssembly would add gradients up by products with one-hot matrices.
+    if (!sharePrompts || !native) return apart;
+    const ordered = byPrompt(tokens, offsets, mask, chosen);
+    const shared = layRows(tokens, offsets, ordered, length, positions, threads).map((rows) =>
+      sharePrefixes(rows, mask, vocabSize, threads),
+    );
+    return positionsIn(shared) + COPY * placesIn(shared) < placesIn(apart) ? shared : apart;
+  };
 }
+
+const placesIn = (packed: readonly PackedRows[]): number =>
+  packed.reduce((sum, { rows, length }) => sum + rows * length, 0);
+
+export const positionsIn = (packed: readonly PackedRows[]): number =>
+  packed.reduce((sum, { tokens }) => sum + tokens.length, 0);
 
 /**
  * The sequences with these indices as micro-batches of about `positions` in rows of `length`: first-fit decreasing, a pure
@@ -63,12 +92,23 @@ export function packRows(
   positions: number,
   parts = 1,
 ): PackedRows[] {
-  const byLength = sequences
-    .filter((sequence) => positionsOf(offsets, sequence) > 0)
-    .toSorted((a, b) => positionsOf(offsets, b) - positionsOf(offsets, a));
+  const byLength = sequences.toSorted((a, b) => positionsOf(offsets, b) - positionsOf(offsets, a));
+  return layRows(tokens, offsets, byLength, length, positions, parts);
+}
+
+/** Likewise, first fit in the order that is given. */
+function layRows(
+  tokens: Int32Array,
+  offsets: Int32Array,
+  ordered: readonly number[],
+  length: number,
+  positions: number,
+  parts: number,
+): PackedRows[] {
+  const laid = ordered.filter((sequence) => positionsOf(offsets, sequence) > 0);
   const contents: number[][] = [];
-  const rows = new FirstFit(byLength.length, length);
-  for (const sequence of byLength) (contents[rows.put(positionsOf(offsets, sequence))] ??= []).push(sequence);
+  const rows = new FirstFit(laid.length, length);
+  for (const sequence of laid) (contents[rows.put(positionsOf(offsets, sequence))] ??= []).push(sequence);
   const most = Math.max(1, Math.floor(positions / length));
   const unit = most < parts ? 1 : parts;
   const full = Math.floor(most / unit) * unit;
@@ -115,13 +155,13 @@ function fillRows(
   return filled;
 }
 
-/** Per-token values [total] of the batch at the rows' positions; 0 where nothing counts. */
+/** Per-token values [total] of the batch at the rows' positions [N]; 0 where nothing counts. */
 export function gather(values: Float32Array, rows: PackedRows): Float32Array {
   return Float32Array.from(rows.sources, (source) => (source < 0 ? 0 : values[source]!));
 }
 
 /**
- * The sets that the rows' targets were sampled among, [rows · length, most]: a set of fewer repeats its first id, and
+ * The sets that the rows' targets were sampled among, [N, most]: a set of fewer repeats its first id, and
  * all are −1 where nothing was cut.
  */
 export function gatherSamplingMask(

@@ -6,10 +6,11 @@ import { attention } from './attention.ts';
 import { addBias, linear } from './linear.ts';
 import { rmsNorm } from './rms-norm.ts';
 import { rope } from './rope.ts';
+import { rowsAt } from './shared-positions.ts';
 import { swiglu } from './swiglu.ts';
 
-/** What every layer reads: tokens [B · T], mask [B, 1, T, T], RoPE's tables [1, T, 1, D] for keys, and for queries times 1/√D. */
-export type LayerInputs = [
+/** Tokens [N], mask [B, 1, T, T], RoPE's tables [1, T, 1, D] for keys, and for queries times 1/√D. */
+export type OwnInputs = [
   tokens: Tensor1D,
   mask: Tensor4D,
   keyCos: Tensor4D,
@@ -18,8 +19,11 @@ export type LayerInputs = [
   querySin: Tensor4D,
 ];
 
+/** What every layer reads; where places share positions, the position of each place [B · T] and a place of each position [N], too. */
+export type LayerInputs = OwnInputs | [...OwnInputs, positionOf: Tensor1D, placeOf: Tensor1D];
+
 /**
- * One layer of the decoder on x [B · T, d]. `parameters` hold its weights by their Hugging Face names and LoRA's matrices
+ * One layer of the decoder on x [N, d]. `parameters` hold its weights by their Hugging Face names and LoRA's matrices
  * by PEFT's; the product of the latter counts for `loraScale`, and where there is one the weights are frozen.
  */
 export function decoderLayer(
@@ -28,7 +32,7 @@ export function decoderLayer(
   layer: number,
   parameters: ReadonlyMap<string, Tensor>,
   loraScale: number | undefined,
-  [, mask, keyCos, keySin, queryCos, querySin]: LayerInputs,
+  [, mask, keyCos, keySin, queryCos, querySin, positionOf, placeOf]: LayerInputs,
   x: Tensor2D,
 ): Tensor2D {
   const { tf } = backend;
@@ -47,12 +51,15 @@ export function decoderLayer(
     const b = parameters.get(adapterName(module, 'B')) as Tensor2D;
     return tf.add(y, tf.mul(linear(backend, linear(backend, x, a), b), loraScale));
   };
-  const inHeads = (x: Tensor2D, count: number) => tf.reshape<Rank.R4>(x, [rows, length, count, headSize]);
+  const atPlaces = (x: Tensor2D): Tensor2D => (positionOf ? rowsAt(tf, x, positionOf) : x);
+  const atPositions = (x: Tensor2D): Tensor2D => (placeOf ? rowsAt(tf, x, placeOf) : x);
+  const inHeads = (x: Tensor2D, count: number) =>
+    tf.reshape<Rank.R4>(atPlaces(x), [rows, length, count, headSize]);
   const normedHeads = (x: Tensor2D, name: 'q' | 'k', count: number) => {
     if (!config.queryKeyNorm) return inHeads(x, count);
-    const perHead = tf.reshape<Rank.R2>(x, [rows * length * count, headSize]);
+    const perHead = tf.reshape<Rank.R2>(x, [x.shape[0] * count, headSize]);
     const normed: Tensor2D = rmsNorm(tf, perHead, gain(`self_attn.${name}_norm`), rmsNormEpsilon);
-    return inHeads(normed, count);
+    return inHeads(tf.reshape<Rank.R2>(normed, x.shape), count);
   };
   const headsFirst = (x: Tensor4D) => tf.transpose(x, [0, 2, 1, 3]);
   const keyTables = { cos: keyCos, sin: keySin };
@@ -68,7 +75,7 @@ export function decoderLayer(
     rows * length,
     attentionHeads * headSize,
   ]);
-  const attended = tf.add<Tensor2D>(x, projected(mixed, 'self_attn.o_proj', 'output'));
+  const attended = tf.add<Tensor2D>(x, projected(atPositions(mixed), 'self_attn.o_proj', 'output'));
 
   const g = rmsNorm(tf, attended, gain('post_attention_layernorm'), rmsNormEpsilon);
   const inner = swiglu(tf, projected(g, 'mlp.gate_proj', 'mlp'), projected(g, 'mlp.up_proj', 'mlp'));

@@ -3,10 +3,11 @@ import type { ModelConfig } from '../../../core/model/config.ts';
 import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import { checkpointed } from '../tensorflow/checkpointed.ts';
 import { attentionMask } from './attention.ts';
-import { decoderLayer, type LayerInputs } from './decoder-layer.ts';
+import { decoderLayer, type LayerInputs, type OwnInputs } from './decoder-layer.ts';
 import { embed } from './embedding.ts';
 import { rmsNorm } from './rms-norm.ts';
 import { ropeTables } from './rope.ts';
+import type { SharedPositions } from './shared-positions.ts';
 
 export interface DecoderModelOptions {
   /** Logits are divided by it. */
@@ -15,12 +16,14 @@ export interface DecoderModelOptions {
   gradientCheckpointing: boolean;
   /** What the product of LoRA's matrices counts for; where there are such all else is frozen. */
   loraScale: number | undefined;
+  /** Absent: each place is a position of its own. */
+  shared?: SharedPositions | undefined;
 }
 
 /**
- * The decoder but for its last product: logits / temperature are hidden [B · T, d] by head [V, d]. `tokens` [B · T]
- * (int32) are laid out in B rows of T positions; `segments` [B, T] tells the sequences of a row apart. `parameters` are
- * weights by their Hugging Face names, and LoRA's matrices by PEFT's.
+ * The decoder but for its last product: logits / temperature are hidden [B · T, d] by head [V, d]. `tokens` [N]
+ * (int32) are laid out in B rows of T places, N = B · T unless places share positions. `segments` [B, T] tells the
+ * sequences of a row apart. Attention works on places and all else on positions. `parameters` are weights by their Hugging Face names, and LoRA's matrices by PEFT's.
  *
  * Positions count from the start of the row, not of the sequence: attention after RoPE depends on distances alone
  * (Su et al. 2021, eq. 16).
@@ -31,13 +34,13 @@ export function decoderHidden(
   parameters: ReadonlyMap<string, Tensor>,
   tokens: Tensor1D,
   segments: Tensor2D,
-  { temperature, gradientCheckpointing, loraScale }: DecoderModelOptions,
+  { temperature, gradientCheckpointing, loraScale, shared }: DecoderModelOptions,
 ): { hidden: Tensor2D; head: Tensor2D } {
   const { tf } = backend;
   const length = segments.shape[1];
   const { cos, sin } = ropeTables(tf, length, config);
   const scale = 1 / Math.sqrt(config.headSize);
-  const inputs: LayerInputs = [
+  const apart: OwnInputs = [
     tokens,
     attentionMask(tf, segments),
     cos,
@@ -45,6 +48,7 @@ export function decoderHidden(
     tf.mul(cos, scale),
     tf.mul(sin, scale),
   ];
+  const inputs: LayerInputs = shared ? [...apart, shared.positionOf, shared.placeOf] : apart;
   const matrix = (name: string) => parameters.get(name) as Tensor2D;
   const frozen = loraScale !== undefined;
 

@@ -5,14 +5,14 @@ import { valueLoss } from '../losses/value.ts';
 import { decoderHidden } from '../model/decoder.ts';
 import { rowsByCore, type ComputedModel, type RowsOfCore, type Program } from './program.ts';
 
-/** In: the critic's parameters, tokens [N], targets [N], segments [B, T]. Out: V [N] of the state before each target. */
+/** In: the critic's parameters, and what `rowInputs` gives. Out: V [N] of the state before each target. */
 export function valueProgram(backend: TensorflowBackend, { config, compute }: ComputedModel): Program {
   return {
     key: JSON.stringify(['values', config, compute.precision]),
     precision: compute.precision,
     compute: (inputs) => {
       const count = criticShapes(config).length;
-      const parts = rowsByCore(backend, inputs.slice(count), 0);
+      const { parts } = rowsByCore(backend, inputs.slice(count), 0);
       return [valuesOf(backend, { config, compute }, inputs.slice(0, count), parts)];
     },
   };
@@ -34,8 +34,8 @@ export function criticProgram(
     key: JSON.stringify(['critic', config, precision, gradientCheckpointing, clip]),
     precision,
     compute: (inputs) => {
-      const [mask, weights, returns, values] = inputs.slice(count + 3) as Tensor1D[];
-      const parts = rowsByCore(backend, inputs.slice(count), 0);
+      const { parts, perToken } = rowsByCore(backend, inputs.slice(count), 0);
+      const [mask, weights, returns, values] = perToken;
       let measured: Tensor[] = [];
       const loss = (...parameters: Tensor[]): Scalar => {
         const everywhere = valuesOf(backend, { config, compute }, parameters, parts);
@@ -61,11 +61,12 @@ function valuesOf(
   const parameters = new Map(criticShapes(config).map(([name], i) => [name, inputs[i]!]));
   const [weight, bias] = ['value_head.weight', 'value_head.bias'].map((name) => parameters.get(name)!);
   const network = new Map([...parameters].filter(([name]) => !name.startsWith('value_head.')));
-  const values = parts.map(({ tokens, segments }) => {
+  const values = parts.map(({ tokens, segments, shared }) => {
     const { hidden } = decoderHidden(backend, config, network, tokens, segments, {
       temperature: 1,
       gradientCheckpointing: compute.gradientCheckpointing,
       loraScale: undefined,
+      shared,
     });
     return tf.add<Tensor1D>(tf.sum(tf.mul(hidden, weight as Tensor2D), -1), bias!);
   });

@@ -10,7 +10,7 @@ import { product } from '../model/linear.ts';
 import { rowsByCore, type ComputedModel, type RowsOfCore, type Program } from './program.ts';
 
 /**
- * In: frozen and trained parameters of the student, those of each teacher, tokens [N], targets [N], segments [B, T], mask
+ * In: frozen and trained parameters of the student, those of each teacher, what `rowInputs` gives, mask
  * [N], weights [N] and each teacher's share [N]. Out: loss [], then the student's log-probs and entropy, the divergence
  * and zeros, [N] each, then the gradient of the loss for every trained parameter.
  */
@@ -40,8 +40,8 @@ export function distillationProgram(
     ]),
     precision: compute.precision,
     compute: (inputs) => {
-      const [mask, weights, ...shares] = inputs.slice(all + 3) as [Tensor1D, Tensor1D, ...Tensor1D[]];
-      const parts = rowsByCore(backend, inputs.slice(all), 0);
+      const { parts, perToken } = rowsByCore(backend, inputs.slice(all), 0);
+      const [mask, weights, ...shares] = perToken as [Tensor1D, Tensor1D, ...Tensor1D[]];
       const sharesOf = shares.map((share) => tf.split<Tensor1D>(share, parts.length));
       // What has no gradient is computed before any is taken: nothing of it is kept.
       const logprobsOf = (teacher: ModelConfig, named: ReadonlyMap<string, Tensor>, part: RowsOfCore) =>
@@ -95,11 +95,12 @@ const hiddenOf = (
   backend: TensorflowBackend,
   { config, lora, compute }: ComputedModel,
   parameters: ReadonlyMap<string, Tensor>,
-  { tokens, segments }: RowsOfCore,
+  { tokens, segments, shared }: RowsOfCore,
   temperature: number,
 ) =>
   decoderHidden(backend, config, parameters, tokens, segments, {
     temperature,
     gradientCheckpointing: compute.gradientCheckpointing,
     loraScale: lora && loraScale(lora),
+    shared,
   });

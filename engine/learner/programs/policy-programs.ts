@@ -11,7 +11,7 @@ import { rowsByCore } from './program.ts';
 import type { RowsOfCore, PolicyModel, Program } from './program.ts';
 
 /**
- * In: frozen and trained parameters, tokens [N], targets [N], segments [B, T], and with top-k the ids that each target
+ * In: frozen and trained parameters, what `rowInputs` gives, and with top-k the ids that each target
  * was sampled among [N, topK], all −1 where nothing was cut. Out: log-probs [N].
  */
 export function logprobProgram(backend: TensorflowBackend, model: PolicyModel, from: OfSamples): Program {
@@ -22,7 +22,7 @@ export function logprobProgram(backend: TensorflowBackend, model: PolicyModel, f
     compute: (inputs) => {
       const { frozen, trained } = parameterShapes(model);
       const count = frozen.length + trained.length;
-      const parts = rowsByCore(backend, inputs.slice(count), from.topK);
+      const { parts } = rowsByCore(backend, inputs.slice(count), from.topK);
       const { logprobs, entropy } = forward(backend, model, inputs.slice(0, count), parts, from.temperature);
       entropy.dispose();
       return [logprobs];
@@ -53,13 +53,9 @@ export function trainingProgram(
     key: JSON.stringify(['training', config, lora, precision, gradientCheckpointing, minimized.key, names]),
     precision,
     compute: (inputs) => {
-      const [mask, weights, ...rest] = inputs.slice(count + (topK > 0 ? 4 : 3)) as [
-        Tensor1D,
-        Tensor1D,
-        ...Tensor1D[],
-      ];
+      const { parts, perToken } = rowsByCore(backend, inputs.slice(count), topK);
+      const [mask, weights, ...rest] = perToken as [Tensor1D, Tensor1D, ...Tensor1D[]];
       const given = Object.fromEntries(names.map((name, i) => [name, rest[i]!]));
-      const parts = rowsByCore(backend, inputs.slice(count), topK);
       let metrics: Tensor[] = [];
       const loss = (...trained: Tensor[]): Scalar => {
         const parameters = [...inputs.slice(0, frozen), ...trained];
@@ -98,11 +94,12 @@ function forward(
   const { frozen, trained } = parameterShapes(model);
   const parameters = new Map([...frozen, ...trained].map(([name], i) => [name, inputs[i]!]));
   const mask = tokenMask(config);
-  const results = parts.map(({ tokens, targets, segments, kept }) => {
+  const results = parts.map(({ tokens, targets, segments, shared, kept }) => {
     const { hidden, head } = decoderHidden(backend, config, parameters, tokens, segments, {
       temperature,
       gradientCheckpointing: compute.gradientCheckpointing,
       loraScale: lora && loraScale(lora),
+      shared,
     });
     const frozen = lora !== undefined;
     return tokenLogprobs(backend, hidden, head, targets, { mask, kept, frozen, entropyGradient });
