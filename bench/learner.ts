@@ -4,13 +4,22 @@ import { parameterCount } from '../core/model/config.ts';
 import type { ModelConfig } from '../core/model/config.ts';
 import { RandomStream } from '../core/random.ts';
 import { MODEL_DEFAULTS } from '../core/schema/model.ts';
-import { packRows, positionsFor, rowLength } from '../engine/learner/batch/row-packing.ts';
+import {
+  packing,
+  packRows,
+  positionsFor,
+  positionsIn,
+  rowLength,
+} from '../engine/learner/batch/row-packing.ts';
+import { DEFAULT_COMPUTE } from '../engine/learner/contract.ts';
 import type { Learner, TrainBatch } from '../engine/learner/contract.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import { createLocalLearner } from '../engine/learner/local-learner.ts';
+import { loadTensorflowBackend } from '../engine/learner/tensorflow/backend.ts';
 import { freshState } from '../test/support/engine/tiny.ts';
-import { interleavedRuns, benchRowsOf } from './bench.ts';
+import { benchRowsOf, chosenNames, interleavedRuns } from './bench.ts';
 import type { Bench } from './bench.ts';
+import { MODELS } from './engine/engines.ts';
 import { ADAM, GRPO } from './specs.ts';
 
 /** 918,656 parameters. */
@@ -91,5 +100,73 @@ export const learnerBench: Bench = async function* (options) {
   } finally {
     await traced.close();
     await eager.close();
+  }
+};
+
+/** Groups of eight samples, each the prompt of its group and a completion of its own, which alone counts. */
+function groupsOf(groups: number, prompt: number, completion: number): TrainBatch {
+  const random = new RandomStream('bench', 'prompts');
+  const length = prompt + completion;
+  const draw = (count: number) => Array.from({ length: count }, () => random.int(0, 511));
+  const tokens = Array.from({ length: groups }, () => {
+    const shared = draw(prompt);
+    return Array.from({ length: 8 }, () => [...shared, ...draw(completion)]);
+  }).flat(2);
+  const sequences = 8 * groups;
+  return {
+    tokens: Int32Array.from(tokens),
+    offsets: Int32Array.from({ length: sequences + 1 }, (_, i) => i * length),
+    mask: Float32Array.from(tokens, (_, i) => Number(i % length >= prompt)),
+    streams: {
+      advantages: Float32Array.from(tokens, () => random.uniform() - 0.5),
+      samplerLogprobs: new Float32Array(tokens.length).fill(-6.2),
+    },
+    sequences: {},
+    updates: [Int32Array.from({ length: sequences }, (_, i) => i)],
+  };
+}
+
+const PROMPTS = {
+  '1M': { config: CONFIG, groups: 8, prompt: 128, completion: 128 },
+  '30M': { config: MODELS['30M'], groups: 2, prompt: 128, completion: 128 },
+  short: { config: CONFIG, groups: 8, prompt: 20, completion: 60 },
+};
+
+/** Tokens per second of a training step that shares prompts, against one that does not. */
+export const sharedPromptsBench: Bench = async function* (options) {
+  const runs = options.runs ?? (options.quick ? 2 : 7);
+  const learner = await createLocalLearner({ mode: 'traced' });
+  const backend = await loadTensorflowBackend();
+  try {
+    for (const name of chosenNames(Object.keys(PROMPTS), options)) {
+      const { config: shape, groups, prompt, completion } = PROMPTS[name as keyof typeof PROMPTS];
+      const config = { ...shape, maxPositions: prompt + completion };
+      const batch = groupsOf(options.quick ? 2 : groups, prompt, completion);
+      const all = [...batch.updates[0]!];
+      const positions = (sharePrompts: boolean) =>
+        positionsIn(packing(backend, config, { microBatchTokens: 0, sharePrompts }, batch, all)(all));
+      const stepping = (sharePrompts: boolean) => {
+        let state = freshState(config, initialWeights(config, 1));
+        const compute = { ...DEFAULT_COMPUTE, sharePrompts };
+        return async (): Promise<number> => {
+          const started = performance.now();
+          ({ state } = await learner.step(state, batch, { objective: GRPO, optimizer: ADAM, compute }));
+          const seconds = (performance.now() - started) / 1000;
+          // Kernels are synchronous: this is where a Ctrl-C is heard.
+          await setImmediate();
+          return batch.tokens.length / seconds;
+        };
+      };
+      const { ours, anchor } = await interleavedRuns(
+        name,
+        { ours: stepping(true), anchor: stepping(false) },
+        (speed) => `${Math.round(speed)} tokens/s`,
+        { ...options, runs },
+      );
+      const what = `${parameterCount(config)} parameters, ${all.length} × ${prompt} + ${completion} tokens, groups of 8 (${positions(true)} positions for ${positions(false)}), shared prompts vs none`;
+      yield benchRowsOf('shared-prompts')(what, 'tokens/s', 'more', ours, anchor);
+    }
+  } finally {
+    await learner.close();
   }
 };

@@ -20,7 +20,7 @@ import { historyBench } from './history.ts';
 import { isolationBench } from './isolation.ts';
 import { killPlansBench } from './kill-plans.ts';
 import { ladderStepsBench, ladderTimeBench } from './ladder/ladder.ts';
-import { learnerBench } from './learner.ts';
+import { learnerBench, sharedPromptsBench } from './learner.ts';
 import { claimsBench, methodsBench } from './methods/methods.ts';
 import { orchestrationBench } from './orchestration.ts';
 import { asyncBench } from './async/async.ts';
@@ -35,6 +35,7 @@ const BENCHES: Record<string, Bench> = {
   async: asyncBench,
   rollout: rolloutBench,
   learner: learnerBench,
+  'shared-prompts': sharedPromptsBench,
   orchestration: orchestrationBench,
   history: historyBench,
   isolation: isolationBench,
@@ -72,6 +73,7 @@ const NOT_OF_ALL = /^(agent|half-billion|recipes|faults:)/;
 const WITH_CASES = new Set([
   'methods',
   'claims',
+  'shared-prompts',
   'families',
   'footprint',
   'growth',

@@ -24,7 +24,7 @@ function withPrompts(one: LearnerCase): TrainBatch {
   const batch = caseBatch(one);
   const random = new RandomStream('prompts');
   const first = Array.from({ length: PROMPT }, () => random.int(0, 59));
-  const prompts = [first, first.with(-2, (first.at(-2)! + 1) % 60), first.toReversed()];
+  const prompts = [first, first.with(PROMPT - 2, (first.at(-2)! + 1) % 60), first.toReversed()];
   const count = batch.offsets.length - 1;
   /** Sequences in the order of the batch; those of two pairs have one prompt. */
   const longer = <T>(values: ArrayLike<T>, before: (sequence: number) => readonly T[]): T[] =>
@@ -33,13 +33,13 @@ function withPrompts(one: LearnerCase): TrainBatch {
       ...Array.from(values).slice(batch.offsets[i], batch.offsets[i + 1]),
     ]).flat();
   const zeros = (values: Float32Array) =>
-    Float32Array.from(longer(values, () => new Array<number>(PROMPT).fill(0)));
+    Float32Array.from(longer(values, () => Array.from({ length: PROMPT }, () => 0)));
   const { kept } = batch;
   const sets =
     kept &&
     longer(
       Array.from(batch.tokens, (_, i) => kept.ids.subarray(kept.offsets[i], kept.offsets[i + 1])),
-      () => new Array<Int32Array>(PROMPT).fill(new Int32Array(0)),
+      () => Array.from({ length: PROMPT }, () => new Int32Array(0)),
     );
   const ends = (lengths: number[]): Int32Array => {
     let end = 0;
