@@ -394,6 +394,8 @@ export interface BatchRequest {
   tellMoving?: true;
   /** SHA-256 of the weights that the step starts from: what others have sampled is late. */
   policy: string;
+  /** How many learner steps these are ahead of others, by the SHA-256 of those; absent: nobody asks. */
+  stepsAhead?: Record<string, number>;
   updates: UpdatePlan;
 }
 
@@ -517,6 +519,11 @@ export interface LearnerMetrics {
   logprobGapByPosition?: GapBin[];
   logprobGapByLength?: GapBin[];
   /**
+   * The same mean by staleness, late sequences included: at 0 it is the gap between the engines, above it is that and how
+   * far the policy has moved. Absent where the batch does not say how stale it is, and in older versions.
+   */
+  logprobGapByStaleness?: StalenessGap[];
+  /**
    * Of a loss that weighs samples by importance: the effective sample size (Kish) of the weights before any bound and before
    * the first update, as a part of the tokens, and of the sequences. 1: all weigh the same. Absent of others, and in older
    * versions.
@@ -531,6 +538,13 @@ export interface LearnerMetrics {
 /** Sampled tokens at `from` up to where the next bin begins, which doubles from 64 on, and their mean gap, nats. */
 export interface GapBin {
   from: number;
+  tokens: number;
+  mean: number;
+}
+
+/** Sampled tokens of weights that are so many learner steps behind those that learn, and their mean gap, nats. */
+export interface StalenessGap {
+  staleness: number;
   tokens: number;
   mean: number;
 }

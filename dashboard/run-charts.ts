@@ -154,6 +154,14 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
       },
     }),
     ...ifKnown({
+      heading: 'Gap to the sampler by staleness, nats',
+      chart: {
+        ...along,
+        low: 0,
+        series: agesOf(steps).map((age) => series(`${age} steps`, `learner/logprob-gap-at-staleness-${age}`)),
+      },
+    }),
+    ...ifKnown({
       heading: 'Seconds of a step without work',
       chart: {
         ...along,
@@ -167,6 +175,16 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
     }),
   ];
 }
+
+/** How old the samples were that a learner step has told the gap of; each once, the youngest first. */
+const agesOf = (steps: readonly StepFacts[]): number[] =>
+  [
+    ...new Set(
+      steps.flatMap(({ learner }) =>
+        (learner?.logprobGapByStaleness ?? []).map(({ staleness }) => staleness),
+      ),
+    ),
+  ].toSorted((a, b) => a - b);
 
 /** Nothing where no stage of the run has what a chart is of. */
 const ifKnown = (one: RunChart): RunChart[] => (one.chart.series.length === 0 ? [] : [one]);

@@ -52,6 +52,7 @@ function marksOf(sequences: readonly TrainingSample[]): TrainBatch['sequences'] 
     label: ({ label }) => label,
     teacher: ({ teacher }) => teacher,
     episode: ({ episode }) => episode,
+    staleness: ({ staleness }) => staleness,
   };
   const unsaid: Record<SequenceStream, number> = {
     late: 0,
@@ -59,6 +60,7 @@ function marksOf(sequences: readonly TrainingSample[]): TrainBatch['sequences'] 
     label: 0,
     teacher: -1,
     episode: -1,
+    staleness: -1,
   };
   return Object.fromEntries(
     (Object.keys(marks) as SequenceStream[])

@@ -20,6 +20,8 @@ export interface TrainingSample {
   kept?: number[][];
   /** Was sampled by an earlier policy than the one that learns from it. */
   late?: true;
+  /** Learner steps since that policy, where somebody asks; −1: not known. */
+  staleness?: number;
   /** Sequences of one number are the two of a preference, and stay in one update. */
   pair?: number;
   /** Sequences of one number stay in one update, without being a pair: an example, and what it is compared with. */
@@ -41,7 +43,7 @@ export function trainingSamples(
   groups: readonly RolloutGroup[],
   request: AdvantageRequest &
     Pick<BatchRequest, 'plan'> &
-    Partial<Pick<BatchRequest, 'policy' | 'replayed' | 'tellMoving'>>,
+    Partial<Pick<BatchRequest, 'policy' | 'stepsAhead' | 'replayed' | 'tellMoving'>>,
   beside: Beside = {},
 ): {
   sequences: TrainingSample[];
@@ -51,18 +53,22 @@ export function trainingSamples(
   moving?: MovingTask[];
   scales?: EnvironmentScale[];
 } {
-  const { plan, policy, reward, replayed = 0 } = request;
+  const { plan, policy, stepsAhead, reward, replayed = 0 } = request;
   const { groups: all, fresh, scales } = stepAdvantages(groups, request, beside);
   let branching = 0;
   const sequences = all.flatMap(({ group, late, advantages }) => {
     const stale = late || (policy !== undefined && group.weights !== policy);
+    const age = {
+      ...(stale && { late: true as const }),
+      ...(stepsAhead && { staleness: group.weights === policy ? 0 : (stepsAhead[group.weights] ?? -1) }),
+    };
     return advantages.flatMap((one) => {
       const { promptTokens } = one.promptOf === undefined ? group : fresh[one.promptOf]!;
       const sample = group.samples[one.sample]!;
-      if (!sample.branches) return [trainingSample(promptTokens, sample, one, stale)];
+      if (!sample.branches) return [trainingSample(promptTokens, sample, one, age)];
       const episode = branching++;
       return pathsOf(sample).map((path) => ({
-        ...trainingSample(promptTokens, ...along(path, sample, one), stale),
+        ...trainingSample(promptTokens, ...along(path, sample, one), age),
         episode,
       }));
     });
@@ -144,7 +150,7 @@ function trainingSample(
   promptTokens: readonly number[],
   { tokens, samplerLogprobs, kept, mask: own, scores: { values } }: Sample,
   { advantages, mask, returns, pair, label, teacher }: SampleAdvantages,
-  late: boolean,
+  age: Pick<TrainingSample, 'late' | 'staleness'>,
 ): TrainingSample {
   // Nothing behind the last token that the advantages are about has a part in it.
   const end = mask ? mask.lastIndexOf(1) + 1 : tokens.length;
@@ -163,7 +169,7 @@ function trainingSample(
       ...(returns && values && { values: afterPrompt(values) }),
     },
     ...(kept && { kept: [...nothing.map(() => []), ...kept.slice(0, end)] }),
-    ...(late && { late }),
+    ...age,
     ...(pair !== undefined && { pair }),
     ...(label !== undefined && { label }),
     ...(teacher !== undefined && { teacher }),

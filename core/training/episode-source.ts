@@ -22,6 +22,8 @@ export interface StepEpisodes extends Pick<StageState, 'adjusted'> {
   givenUp?: true;
   /** How old the weights are that sampled; absent where nothing is sampled ahead. */
   staleness?: Staleness;
+  /** By how many learner steps the weights that learn are ahead of those that sampled, by their SHA-256; absent as `staleness` is. */
+  stepsAhead?: Record<string, number>;
   /** Updates of the optimizer that have been made since the oldest of these weights; absent where nobody counts. */
   updatesBehind?: number;
   /** Seconds in which enough episodes were there, but older ones had to come first; absent where nobody waits so. */

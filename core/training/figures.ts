@@ -27,6 +27,9 @@ export function figuresOf(step: StepFacts): Figures {
     ...numbersOf('learner/', learner ?? {}),
     ...ofBins('learner/logprob-gap-at-position', learner?.logprobGapByPosition),
     ...ofBins('learner/logprob-gap-at-length', learner?.logprobGapByLength),
+    ...(learner?.logprobGapByStaleness ?? []).map(({ staleness, mean }) =>
+      figure(`learner/logprob-gap-at-staleness-${staleness}`, mean),
+    ),
     figure('learner/seconds', circumstances.learnerSeconds),
     ...Object.entries(estimates).map(([arm, { successes, trials }]) =>
       figure(`estimate/${arm}`, share(successes, trials)),

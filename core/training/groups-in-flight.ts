@@ -124,6 +124,9 @@ export class GroupsInFlight implements EpisodeSource {
       // Without staleness the facts are those of a stage that waits.
       ...(this.how.maxStaleness > 0 && {
         staleness: { staleness: byStaleness.length - 1, sampledByStaleness: byStaleness },
+        stepsAhead: Object.fromEntries(
+          versions.map(({ checkpoint, learned }) => [checkpoint.weights, this.learned - learned]),
+        ),
         updatesBehind: Math.max(0, ...versions.map(({ updates }) => this.updates - updates)),
         waitedForOldest: waited,
         underWay: (since: number) => this.underWay.since(since),

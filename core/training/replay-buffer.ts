@@ -28,6 +28,8 @@ export interface CarriedReplay {
   objects: BlobRef[];
   learned: number;
   updates: number;
+  /** What sampled by each number of learner steps, SHA-256; absent in older versions, and after none. */
+  sampledBy?: Record<number, string>;
 }
 
 /** 0.29 · 100 is a hair below 29 in doubles. */
@@ -39,6 +41,7 @@ export class ReplayBuffer implements EpisodeSource {
   private unreplayed: BufferedGroup[] = [];
   private learned: number;
   private updates: number;
+  private sampledBy: Record<number, string>;
 
   private readonly ports: TrainingPorts;
   private readonly how: ReplayCollect;
@@ -49,6 +52,7 @@ export class ReplayBuffer implements EpisodeSource {
     this.groups = (carried?.groups ?? []).map(({ of, ...one }) => ({ ...one, ref: carried!.objects[of]! }));
     this.learned = carried?.learned ?? 0;
     this.updates = carried?.updates ?? 0;
+    this.sampledBy = carried?.sampledBy ?? {};
   }
 
   async next(input: StageInput, state: StageState): Promise<StepEpisodes> {
@@ -69,6 +73,13 @@ export class ReplayBuffer implements EpisodeSource {
     const { again, gathered } = gather(this.ports, input, state, step, fresh);
     const byStaleness = Array<number>(Math.max(0, ...kept.map(({ group }) => this.ageOf(group))) + 1).fill(0);
     for (const { group } of kept) byStaleness[this.ageOf(group)]! += 1;
+    const stepsAhead = Object.fromEntries(
+      kept.flatMap(({ group }) => {
+        const weights = this.sampledBy[group.learned];
+        return weights === undefined ? [] : [[weights, this.ageOf(group)]];
+      }),
+    );
+    this.sampledBy[this.learned] = state.checkpoint.weights;
     return {
       adjusted: state.adjusted,
       again,
@@ -87,6 +98,7 @@ export class ReplayBuffer implements EpisodeSource {
           },
         },
         staleness: { staleness: byStaleness.length - 1 },
+        stepsAhead,
         updatesBehind: Math.max(0, ...kept.map(({ group }) => this.updates - group.updates)),
       }),
     };
@@ -170,7 +182,14 @@ export class ReplayBuffer implements EpisodeSource {
     const objects = [...new Map(this.groups.map(({ ref }) => [ref.key, ref])).values()];
     const placeOf = new Map(objects.map(({ key }, at) => [key, at]));
     const groups = this.groups.map(({ ref, ...one }) => ({ ...one, of: placeOf.get(ref.key)! }));
-    return { replay: { groups, objects, learned: this.learned, updates: this.updates } };
+    const { learned, updates } = this;
+    const sampledBy = Object.fromEntries(
+      this.groups.flatMap((one) => {
+        const weights = this.sampledBy[one.learned];
+        return weights === undefined ? [] : [[one.learned, weights]];
+      }),
+    );
+    return { replay: { groups, objects, learned, updates, sampledBy } };
   }
 
   private ageOf({ learned }: BufferedGroup): number {

@@ -268,6 +268,7 @@ async function stageStep(
   const toLearnFrom = {
     ...collected,
     sampledAs: begun.adjusted,
+    ...(begun.stepsAhead && { stepsAhead: begun.stepsAhead }),
     ...(begun.replayed && { replayed: begun.replayed.groups }),
   };
   const updated = await updatePolicy(ports, input, state, toLearnFrom, stageStep).catch(gapOrThrow);

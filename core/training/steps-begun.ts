@@ -46,7 +46,7 @@ export class StepsBegun implements EpisodeSource {
 
   async next(input: StageInput, state: StageState): Promise<StepEpisodes> {
     this.begin(input, state);
-    const { adjusted, again, staleness, givenUp, episodes } = this.begun.shift()!;
+    const { checkpoint, adjusted, again, staleness, givenUp, episodes } = this.begun.shift()!;
     return {
       adjusted,
       again,
@@ -54,6 +54,7 @@ export class StepsBegun implements EpisodeSource {
       ...(givenUp && { givenUp }),
       ...(lagOf(input.stage) > 0 && {
         staleness: { staleness },
+        stepsAhead: { [checkpoint.weights]: staleness },
         underWay: (since: number) => this.underWay.since(since),
       }),
     };

@@ -23,10 +23,13 @@ export async function updatePolicy(
     offered,
     greedy,
     sampledAs,
+    stepsAhead,
     replayed,
   }: Pick<Collected, 'groups' | 'offered' | 'greedy'> & {
     /** By what the sampling differed from the spec. */
     sampledAs: StageState['adjusted'];
+    /** As `StepEpisodes` has it. */
+    stepsAhead?: Record<string, number>;
     /** Groups of earlier steps, which come last; absent where the stage replays none. */
     replayed?: BlobRef[];
   },
@@ -66,6 +69,7 @@ export async function updatePolicy(
     reward,
     ...(replayed && { replayed: replayed.length, tellMoving: true as const }),
     policy: state.checkpoint.weights,
+    ...(stepsAhead && { stepsAhead }),
     updates: {
       minibatch: plan.minibatch,
       epochs: plan.epochs,

@@ -17,9 +17,10 @@ export type TokenStream = (typeof TOKEN_STREAMS)[number];
  * it, else 0; `pair` the number of the pair that it is half of, or −1; `label` 1 where it is preferred or desirable, −1
  * where it is not, 0 where it is only compared with; `teacher` the number of the teacher that it follows, or −1 for all
  * of them by weight; `episode` the number of the episode that it is a branch of, or −1: in a mean over sequences those of one
- * episode are one.
+ * episode are one; `staleness` by how many learner steps the weights that the step starts from are ahead of those that
+ * have sampled it, or −1 where that is not known.
  */
-export const SEQUENCE_STREAMS = ['late', 'pair', 'label', 'teacher', 'episode'] as const;
+export const SEQUENCE_STREAMS = ['late', 'pair', 'label', 'teacher', 'episode', 'staleness'] as const;
 export type SequenceStream = (typeof SEQUENCE_STREAMS)[number];
 
 /**

@@ -2,7 +2,7 @@ import { HELD_OUT } from '../../core/names.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import type { StepFacts } from '../../core/training/step-facts.ts';
-import { loadBatch } from '../../store/training/batches.ts';
+import { encodeBatch, loadBatch } from '../../store/training/batches.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import { batchKey, checkpointsPrefix, rolloutsPrefix, stepFactsKey, stepsPrefix } from '../../store/keys.ts';
@@ -234,9 +234,11 @@ async function lookInto(
     const [a, b] = await both<typeof one, TrainBatch | null>([one, other], async (ref) =>
       ref === undefined ? null : unlessDamaged(damaged, () => loadBatch(store, ref)),
     );
-    const unknown = (one && !a) || (other && !b) ? 'it cannot be read' : null;
-    const what = rolledOut ? 'batch' : 'demonstrations';
-    return { ...NOTHING_ELSE, at, what, ...found, batch: unknown ?? batchDifference(a, b) };
+    if (a === null || b === null || !isSameUnmarked(a, b)) {
+      const unknown = (one && !a) || (other && !b) ? 'it cannot be read' : null;
+      const what = rolledOut ? 'batch' : 'demonstrations';
+      return { ...NOTHING_ELSE, at, what, ...found, batch: unknown ?? batchDifference(a, b) };
+    }
   }
   if (weights) return { ...NOTHING_ELSE, at, what: 'learner', ...found };
   const evaluation = rolledOut ? `${at.stage}${HELD_OUT}` : at.stage;
@@ -318,6 +320,15 @@ async function groupsApart(
   }
   const first = sampled ?? judged ?? { apart: null, group: null, episode: null };
   return { ...first, counts: one.size + other.size === 0 ? null : counts };
+}
+
+/** Older versions did not mark how stale sequences are, which is only measured by. */
+function isSameUnmarked(...both: Pair<TrainBatch>): boolean {
+  const [one, other] = both.map((batch) => {
+    const { staleness: _, ...sequences } = batch.sequences;
+    return encodeBatch({ ...batch, sequences });
+  });
+  return Buffer.compare(one!, other!) === 0;
 }
 
 /** In words, what the first sequence has that is not the same. */

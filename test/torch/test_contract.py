@@ -21,7 +21,7 @@ from losses import loss_of
 from objects import json_bytes, ref_of
 from random_numbers import normal, philox, random_key, uniform
 from ranks import Ranks
-from step import effective_samples, gap
+from step import effective_samples, gap, gap_by_staleness
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 SOURCES = Path(learner.__file__).resolve().parent
@@ -155,6 +155,25 @@ class Gap(unittest.TestCase):
         self.assertEqual(short, [{"from": 0, "tokens": 2, "mean": 0}, {"from": 64, "tokens": 43, "mean": 0}])
         self.assertEqual((long["from"], long["tokens"]), (128, 134))
         self.assertAlmostEqual(long["mean"], 48 * 0.25 / 134, 12)
+
+    def test_by_staleness_it_is_told_of_late_sequences_too(self):
+        batch = self.batch(64, 200, 3, 6, 6)
+        logprobs = torch.full((len(batch.tokens),), 99.0)
+        for i in range(len(batch)):
+            counted = batch.counted([i])
+            logprobs[counted] = -1 + i / 8
+        batch.sequences = {
+            "late": torch.tensor([0.0, 1, 1, 1, 0]),
+            "staleness": torch.tensor([0.0, 2, 2, -1, 0]),
+        }
+        (fresh, stale) = gap_by_staleness(batch, [0, 1, 2, 3, 4], logprobs)["logprobGapByStaleness"]
+        self.assertEqual((fresh["staleness"], fresh["tokens"]), (0, 47))
+        self.assertAlmostEqual(fresh["mean"], 4 * 0.5 / 47, 12)
+        self.assertEqual((stale["staleness"], stale["tokens"]), (2, 136))
+        self.assertAlmostEqual(stale["mean"], (134 * 0.125 + 2 * 0.25) / 136, 12)
+        self.assertEqual(gap_by_staleness(batch, [3], logprobs), {})
+        batch.sequences = {}
+        self.assertEqual(gap_by_staleness(batch, [0, 1], logprobs), {})
 
     def test_of_nothing_it_is_not_known(self):
         nothing = {"logprobGapMax": None, "logprobGapMean": None}

@@ -9,7 +9,7 @@ from fault import Fault
 
 FORMAT = "gradus.batch/2"
 TOKEN_STREAMS = ("advantages", "rollout", "reference", "values", "returns")
-SEQUENCE_STREAMS = ("late", "pair", "label", "teacher", "episode")
+SEQUENCE_STREAMS = ("late", "pair", "label", "teacher", "episode", "staleness")
 
 
 @dataclass

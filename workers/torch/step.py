@@ -179,9 +179,12 @@ class PolicyUpdates:
         if coupled and coupled.preference:
             self.preferences.append(coupled.preference)
 
+    def _sampled(self) -> list[int]:
+        return self.told if self.loss.of_samples else []
+
     def _gap(self) -> dict:
         late = self.batch.sequences.get("late", torch.zeros(len(self.batch)))
-        own = [s for s in self.told if self.loss.of_samples and late[s] != 1]
+        own = [s for s in self._sampled() if late[s] != 1]
         return gap(self.batch, own, self.parent_logprobs)
 
     def _effective(self) -> dict:
@@ -258,6 +261,7 @@ class PolicyUpdates:
             "clipFraction": self.sums["clipped"] / tokens if loss.clips else None,
             **({"preference": preference} if loss.prefers else {}),
             **self._gap(),
+            **gap_by_staleness(self.batch, self._sampled(), self.parent_logprobs),
             **self._effective(),
             "tokens": sum(self.batch.length(s) for update in self.own for s in update),
         }
@@ -293,6 +297,21 @@ def gap(batch: Batch, sequences: list[int], logprobs: torch.Tensor | None) -> di
         "logprobGapByPosition": binned(positions[counted], apart),
         "logprobGapByLength": binned(lengths[counted], apart),
     }
+
+
+def gap_by_staleness(batch: Batch, sequences: list[int], logprobs: torch.Tensor | None) -> dict:
+    """The mean of the same by how stale the sequences are, late ones included: nothing where the batch does not say how
+    stale one of them is."""
+    marks = batch.sequences.get("staleness")
+    if marks is None:
+        return {}
+    found = []
+    for age in sorted({int(marks[s]) for s in sequences if marks[s] >= 0}):
+        of_age = gap(batch, [s for s in sequences if marks[s] == age], logprobs)
+        if of_age["logprobGapMean"] is not None:
+            tokens = sum(one["tokens"] for one in of_age["logprobGapByPosition"])
+            found.append({"staleness": age, "tokens": tokens, "mean": of_age["logprobGapMean"]})
+    return {"logprobGapByStaleness": found} if found else {}
 
 
 def effective_samples(batch: Batch, sequences: list[int], logprobs: torch.Tensor) -> dict | None:

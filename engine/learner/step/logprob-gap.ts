@@ -1,5 +1,5 @@
 import { GradusError } from '../../../core/errors.ts';
-import type { GapBin, LearnerMetrics } from '../../../core/requests.ts';
+import type { GapBin, LearnerMetrics, StalenessGap } from '../../../core/requests.ts';
 import type { TrainBatch } from '../contract.ts';
 import { sampledSpan } from '../batch/sequences.ts';
 
@@ -44,6 +44,28 @@ export function logprobGap(
     logprobGapByPosition: byPosition.all(),
     logprobGapByLength: byLength.all(),
   };
+}
+
+/**
+ * The mean of the same by how stale the sequences are, late ones included: nothing where the batch does not say how stale
+ * one of them is.
+ */
+export function gapByStaleness(
+  batch: Pick<TrainBatch, 'offsets' | 'mask' | 'streams' | 'sequences'>,
+  sequences: readonly number[],
+  logprobs: Float32Array,
+): Pick<LearnerMetrics, 'logprobGapByStaleness'> {
+  const { staleness } = batch.sequences;
+  const known = [...new Set(sequences.map((sequence) => staleness?.[sequence] ?? -1))]
+    .filter((age) => age >= 0)
+    .toSorted((a, b) => a - b);
+  const found = known.flatMap((age): StalenessGap[] => {
+    const own = sequences.filter((sequence) => staleness![sequence] === age);
+    const { logprobGapMean: mean, logprobGapByPosition: bins = [] } = logprobGap(batch, own, logprobs);
+    if (mean === null) return [];
+    return [{ staleness: age, tokens: bins.reduce((sum, { tokens }) => sum + tokens, 0), mean }];
+  });
+  return found.length === 0 ? {} : { logprobGapByStaleness: found };
 }
 
 /** Before anything is updated: what was sampled by other weights than these would be learnt as if it were theirs. */

@@ -20,7 +20,7 @@ import type { ModelConfig } from '../../../core/model/config.ts';
 import { descend } from '../optimizer/descend.ts';
 import { logprobProgram, trainingProgram } from '../programs/policy-programs.ts';
 import { effectiveSamples } from './effective-samples.ts';
-import { logprobGap, refuseGap } from './logprob-gap.ts';
+import { gapByStaleness, logprobGap, refuseGap } from './logprob-gap.ts';
 import { refuseNonFinite } from './refuse-non-finite.ts';
 import { packing } from '../batch/row-packing.ts';
 import type { Runner } from '../tensorflow/runner.ts';
@@ -118,10 +118,11 @@ export function policyUpdates(
   const cosines: number[] = [];
   const [margins, accuracies]: number[][] = [[], []];
   let parentLogprobs: Float32Array | undefined;
-  // Of what the weights that the step starts from have sampled, and given log-probs.
+  // What the weights that the step starts from have given log-probs.
   const told = () => (perToken.old ? computed : updates[0]!.own);
+  const sampled = () => (loss.ofSamples ? told() : []);
   const gapNow = () => {
-    const own = told().filter((sequence) => loss.ofSamples && batch.sequences.late?.[sequence] !== 1);
+    const own = sampled().filter((sequence) => batch.sequences.late?.[sequence] !== 1);
     return logprobGap(batch, own, parentLogprobs!);
   };
   return {
@@ -201,6 +202,7 @@ export function policyUpdates(
         clipFraction: loss.clips ? sums.clipped / tokens : null,
         ...(loss.prefers && { preference: { margin: meanOf(margins!), accuracy: meanOf(accuracies!) } }),
         ...gapNow(),
+        ...gapByStaleness(batch, sampled(), parentLogprobs!),
         ...(effective && { effectiveSamples: effective }),
         tokens: updates.reduce((sum, { own }) => sum + lengthOf(batch, own), 0),
       };

@@ -49,4 +49,11 @@ test('killed while steps are begun, a run ends with the weights of one that was 
   store.close();
   const sampled = steps.filter(({ stage }) => stage === 'rl').map(({ rollout }) => rollout!.staleness);
   expect(sampled).toEqual([0, 1, 2, 2, 2, 2]);
+  // The gap is told by how old the samples are: of fresh ones it is that of the engines, of others the policy has moved.
+  const gaps = steps.flatMap(({ stage, learner }) =>
+    stage === 'rl' ? [learner!.logprobGapByStaleness!] : [],
+  );
+  expect(gaps.map((of) => of.map(({ staleness }) => staleness))).toEqual(sampled.map((age) => [age]));
+  expect(gaps[0]![0]!.mean).toBeLessThan(1e-5);
+  for (const [gap] of gaps.slice(1)) expect(gap!.mean).toBeGreaterThan(1e-3);
 }, 300_000);

@@ -3,7 +3,8 @@ import type { RolloutGroup } from '../../../core/episode/episode.ts';
 import { askedOfAll, commonTasks, compareRuns } from '../../../runs/comparison/compare.ts';
 import { divergenceOf } from '../../../runs/comparison/divergence.ts';
 import { divergenceText } from '../../../runs/comparison/divergence-words.ts';
-import { rolloutKey } from '../../../store/keys.ts';
+import { batchKey, rolloutKey } from '../../../store/keys.ts';
+import { loadBatch, putBatch } from '../../../store/training/batches.ts';
 import { putTrajectories, loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
 import { openPlainRuns, pagesOf } from './plain-runs.ts';
@@ -119,6 +120,34 @@ test('a run that ends earlier does not part as far as it goes, but for what its 
   // The last step of a stage is measured.
   expect(found.facts!.at).toEqual({ stage: 'rl', stageStep: 1, step: 2 });
   expect(found.facts!.differences.map(({ path }) => path)).toContain('maxSteps');
+});
+
+test('a run whose batches do not say how stale they are does not part from one whose batches do', async () => {
+  await train('unmarked', spec, (learner) => ({
+    ...learner,
+    step: async (...args: Parameters<typeof learner.step>) => {
+      const { state, metrics } = await learner.step(...args);
+      return {
+        state,
+        metrics: { ...metrics, logprobGapByStaleness: [{ staleness: 0, tokens: 1, mean: 0 }] },
+      };
+    },
+  }));
+  const key = batchKey('unmarked', 'rl', 1);
+  const batch = await loadBatch(store, (await store.head(key))!);
+  const marked = (staleness: Float32Array, tokens = batch.tokens) =>
+    store.remove([key]).then(() => putBatch(store, key, { ...batch, tokens, sequences: { staleness } }));
+  const ages = new Float32Array(batch.offsets.length - 1);
+  await marked(ages);
+  const found = await from('unmarked');
+  expect(found.facts!.differences.map(({ path }) => path).join()).toContain('logprobGapByStaleness');
+  expect(found.parting).toBeNull();
+  // Whatever else is not the same is found.
+  await marked(ages, batch.tokens.with(0, batch.tokens[0]! + 1));
+  expect((await from('unmarked')).parting).toMatchObject({
+    what: 'batch',
+    batch: expect.stringContaining('tokens of sequence 1') as string,
+  });
 });
 
 test('runs that are only measured on other tasks do not part', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createTraining } from '../../../activities/training/learner.ts';
-import type { GapBin, TrainResult } from '../../../core/requests.ts';
+import type { GapBin, StalenessGap, TrainResult } from '../../../core/requests.ts';
 import type { Learner } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { loadCheckpoint } from '../../../store/training/checkpoints.ts';
@@ -27,6 +27,9 @@ function expectBins(got: GapBin[] | undefined, wanted: GapBin[] | undefined): vo
   for (const [i, { mean, from }] of (wanted ?? []).entries())
     expectNear(got![i]!.mean, mean, `gap from ${from} on`);
 }
+
+const asBins = (gaps: StalenessGap[] | undefined): GapBin[] | undefined =>
+  gaps?.map(({ staleness, ...gap }) => ({ from: staleness, ...gap }));
 
 await withTorch((python) => {
   let learner: Learner;
@@ -58,6 +61,7 @@ await withTorch((python) => {
           seconds: _,
           logprobGapByPosition,
           logprobGapByLength,
+          logprobGapByStaleness,
           effectiveSamples,
           ...figures
         } = metrics;
@@ -66,6 +70,7 @@ await withTorch((python) => {
         expectNear(effectiveSamples?.sequences, others.effectiveSamples?.sequences, 'effective sequences');
         expectBins(logprobGapByPosition, others.logprobGapByPosition);
         expectBins(logprobGapByLength, others.logprobGapByLength);
+        expectBins(asBins(logprobGapByStaleness), asBins(others.logprobGapByStaleness));
         for (const [name, value] of Object.entries(figures))
           expectNear(value, others[name as keyof typeof figures], `${name} of step ${step + 1}`);
         for (const name of Object.keys(itsCritic ?? {}) as (keyof NonNullable<typeof critic>)[])

@@ -235,7 +235,10 @@ export function caseBatch({ objective, updates, kept, teachers, branches }: Lear
         : {}),
     },
     sequences: {
-      ...(ofSamples && { late: Float32Array.from({ length: count }, (_, i) => Number(i === 3)) }),
+      ...(ofSamples && {
+        late: Float32Array.from({ length: count }, (_, i) => Number(i === 3)),
+        staleness: Float32Array.from({ length: count }, (_, i) => (i === 3 ? 2 : 0)),
+      }),
       ...(objective?.kind === 'dpo' && {
         pair: Float32Array.from({ length: count }, (_, i) => Math.floor(i / 2)),
         label: Float32Array.from({ length: count }, (_, i) => (i % 2 === 0 ? 1 : -1)),

@@ -106,6 +106,43 @@ test('a run that samples ahead has charts of its staleness and of the seconds wi
   expect(page).toMatch(/rollout 3\.0 s, learner 4\.0 s; 2\.0 s for the oldest group/);
 });
 
+test('a run whose learner tells the gap by staleness has a line for each, and no other has', () => {
+  expect(chartNamed(collapsing, /by staleness/)).toBeUndefined();
+  const gaps = [
+    [{ staleness: 0, tokens: 8, mean: 0.25 }],
+    [
+      { staleness: 10, tokens: 4, mean: 0.5 },
+      { staleness: 2, tokens: 4, mean: 0.375 },
+    ],
+  ];
+  const steps = gaps.map((logprobGapByStaleness, i) =>
+    someStep({ step: i + 1, learner: { ...learner(1, 1)!, logprobGapByStaleness } }),
+  );
+  expect(chartNamed(steps, /by staleness/)!.series).toEqual([
+    {
+      name: '0 steps',
+      points: [
+        [1, 0.25],
+        [2, null],
+      ],
+    },
+    {
+      name: '2 steps',
+      points: [
+        [1, null],
+        [2, 0.375],
+      ],
+    },
+    {
+      name: '10 steps',
+      points: [
+        [1, null],
+        [2, 0.5],
+      ],
+    },
+  ]);
+});
+
 test('a chart of one line has its name and its last value', () => {
   const reward = chartNamed([someStep({ heldOut: someHeldOut(3, 4) })], /^Reward$/)!;
   const html = (Curves({ heading: 'Reward', chart: reward }) as { toString: () => string }).toString();

@@ -42,6 +42,7 @@ const golden: [name: string, batch: TrainBatch][] = [
       kept: { ids: Int32Array.of(1, 6, 7), offsets: Int32Array.of(0, 0, 0, 2, 3) },
     },
   ],
+  ['stale', { ...sampled(), sequences: { late: Float32Array.of(1, 0), staleness: Float32Array.of(2, 0) } }],
   [
     'empty',
     {

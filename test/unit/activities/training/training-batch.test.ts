@@ -149,6 +149,18 @@ describe('what a step teaches', () => {
     expect(packBatch(own.sequences, once).sequences.late).toBe(undefined);
   });
 
+  test('says how stale each sequence is where the request says how far the weights are ahead', () => {
+    const by = (weights: string) => ({ ...group([scored(1), scored(0)]), weights });
+    const groups = [by('w'), by('earlier'), by('forgotten')];
+    const asked = { ...settings, policy: 'w', stepsAhead: { earlier: 2 } };
+    const { late, staleness } = packBatch(trainingSamples(groups, asked).sequences, once).sequences;
+    expect([...staleness!]).toEqual([0, 0, 2, 2, -1, -1]);
+    expect([...late!]).toEqual([0, 0, 1, 1, 1, 1]);
+    // Where nobody asks the batch is what it was.
+    const { sequences } = trainingSamples(groups, { ...settings, policy: 'w' });
+    expect(packBatch(sequences, once).sequences).toEqual({ late });
+  });
+
   test('takes along what each token was sampled among', () => {
     const cut = group([scored(1), scored(0)]);
     cut.episodes[0]!.kept = [[0, 4], [11], [], [3, 13, 17]];

@@ -107,6 +107,17 @@ describe('an asynchronous stage', () => {
     expect(ports.facts.map(({ rollout }) => rollout!.sampledByStaleness!.length - 1)).toEqual(
       ports.facts.map(({ rollout }) => rollout!.staleness),
     );
+    // The learner is told how old each group of its batch is.
+    expect(
+      ports.batches.map(({ stepsAhead }) => Object.values(stepsAhead!).toSorted((a, b) => a - b)),
+    ).toEqual(
+      ports.facts.map(({ rollout }) =>
+        rollout!.sampledByStaleness!.flatMap((tokens, age) => (tokens > 0 ? [age] : [])),
+      ),
+    );
+    for (const { stepsAhead, step } of ports.batches)
+      for (const [weights, age] of Object.entries(stepsAhead!))
+        expect(weights).toBe(step - age === 1 ? 'warm-start-3' : `rl-${step - age - 1}`);
     const tokens = ports.facts.map(({ rollout }) => rollout!.sampledByStaleness!.reduce((a, b) => a + b));
     expect(tokens).toEqual(Array(8).fill(4 * 80));
   });

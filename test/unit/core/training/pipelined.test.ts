@@ -42,6 +42,17 @@ describe('a pipelined stage', () => {
       'rl-5',
     ]);
     expect(ports.facts.map(({ rollout }) => rollout!.staleness)).toEqual([0, 1, 2, 2, 2, 2]);
+    // The learner is told, and of a stage that waits it is not.
+    expect(ports.batches.map(({ stepsAhead }) => stepsAhead)).toEqual([
+      { 'warm-start-3': 0 },
+      { 'warm-start-3': 1 },
+      { 'warm-start-3': 2 },
+      { 'rl-1': 2 },
+      { 'rl-2': 2 },
+      { 'rl-3': 2 },
+    ]);
+    const { ports: waiting } = await train(lagging(0));
+    for (const batch of waiting.batches) expect(batch).not.toHaveProperty('stepsAhead');
   });
 
   test('says for how long it neither sampled nor learned, and one that waits does not', async () => {

@@ -72,6 +72,11 @@ describe('a stage with a replay buffer', () => {
         expect(step - stepIn(key)).toBeLessThanOrEqual(2);
       }
     });
+    for (const { groups, step, replayed, stepsAhead } of ports.batches) {
+      const ages = groups.slice(4 - replayed!).map(({ key }) => step - stepIn(key));
+      const weights = (age: number) => (step - age === 1 ? 'warm-start-3' : `rl-${step - age - 1}`);
+      expect(stepsAhead).toEqual(Object.fromEntries(ages.map((age) => [weights(age), age])));
+    }
     for (const { rollout } of ports.facts.slice(1)) {
       const { groups, byStaleness } = rollout!.replayed!;
       expect(byStaleness.reduce((a, b) => a + b)).toBe(groups);

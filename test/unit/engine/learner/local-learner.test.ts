@@ -178,6 +178,29 @@ describe('a GRPO step', () => {
     expect(await step({ ...batch, sequences: { late: late.map(() => 1) } })).toBeNull();
   });
 
+  it('tells it of late episodes, too, by how stale they are', async () => {
+    const late = Float32Array.from({ length: 6 }, (_, i) => Number(i >= 2));
+    const staleness = Float32Array.of(0, 0, 1, 1, 3, -1);
+    const step = async (sequences: TrainBatch['sequences'], plan = {}) => {
+      const objective = { ...GRPO, importanceCap: 2 };
+      const given = inUpdates({ ...batch, sequences }, plan);
+      return (await learner.step(freshState(), given, settings(objective))).metrics;
+    };
+    const { logprobGapMean, logprobGapByStaleness: gaps } = await step({ late, staleness });
+    expect(gaps!.map((gap) => gap.staleness)).toEqual([0, 1, 3]);
+    expect(gaps![0]!.mean).toBe(logprobGapMean);
+    const counted = (from: number, end: number) =>
+      batch.mask.subarray(batch.offsets[from], batch.offsets[end]).reduce((sum, bit) => sum + bit, 0);
+    expect(gaps!.map(({ tokens }) => tokens)).toEqual([counted(0, 2), counted(2, 4), counted(4, 5)]);
+    // Of the sequences of one age alone it is the gap.
+    const alone = await step({ late: late.map((_, i) => Number(i !== 2 && i !== 3)) });
+    expect(gaps![1]!.mean).toBe(alone.logprobGapMean);
+    // The same where the log-probs come before the first of several updates.
+    const several = (await step({ late, staleness }, { minibatch: 2, epochs: 2 })).logprobGapByStaleness!;
+    several.forEach(({ mean }, i) => expect(mean).toBeCloseTo(gaps![i]!.mean, 5));
+    expect(await step({ late })).not.toHaveProperty('logprobGapByStaleness');
+  });
+
   it('has no such gap to tell of where nothing was sampled', async () => {
     const { metrics } = await learner.step(freshState(), batch, settings({ kind: 'supervised' }));
     expect([metrics.logprobGapMax, metrics.logprobGapMean]).toEqual([null, null]);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { logprobGap } from '../../../../engine/learner/step/logprob-gap.ts';
+import { gapByStaleness, logprobGap } from '../../../../engine/learner/step/logprob-gap.ts';
 
 /** Sequences that begin with a prompt of two tokens; of the others every third was inserted by a tool. */
 function batchOf(...lengths: readonly number[]) {
@@ -40,6 +40,32 @@ test('the gap is told by position and by length, over the tokens that count', ()
   });
   // What was left out is in none of the figures.
   expect(logprobGap(batch, [0, 2], logprobs)).toMatchObject({ logprobGapMax: 0, logprobGapMean: 0 });
+});
+
+test('by staleness it is told of late sequences, too, and of none whose staleness is not known', () => {
+  const lengths = [64, 200, 3, 6, 6];
+  const batch = batchOf(...lengths);
+  // Sequence i is apart by i / 8 nats, and by 100 where nothing counts.
+  const logprobs = Float32Array.from(batch.mask, (counts, i) =>
+    counts === 0 ? 99 : -1 + batch.offsets.subarray(1).filter((end) => end <= i).length / 8,
+  );
+  const staleness = Float32Array.of(0, 2, 2, -1, 0);
+  const late = Float32Array.of(0, 1, 1, 1, 0);
+  const marked = { ...batch, sequences: { late, staleness } };
+  // Of 64 tokens 43 count, of 200 134, of 3 two and of 6 four.
+  expect(gapByStaleness(marked, [0, 1, 2, 3, 4], logprobs)).toEqual({
+    logprobGapByStaleness: [
+      { staleness: 0, tokens: 43 + 4, mean: (4 * 0.5) / 47 },
+      { staleness: 2, tokens: 134 + 2, mean: (134 * 0.125 + 2 * 0.25) / 136 },
+    ],
+  });
+  // What was left out is in none of the figures.
+  expect(gapByStaleness(marked, [2, 3], logprobs)).toEqual({
+    logprobGapByStaleness: [{ staleness: 2, tokens: 2, mean: 0.25 }],
+  });
+  expect(gapByStaleness(marked, [3], logprobs)).toEqual({});
+  expect(gapByStaleness({ ...batch, sequences: { late } }, [0, 1], logprobs)).toEqual({});
+  expect(gapByStaleness({ ...marked, streams: {} }, [0, 1], logprobs)).toEqual({});
 });
 
 test('without anything sampled, or without what the sampler gave it, nothing is known', () => {
