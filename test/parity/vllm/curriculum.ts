@@ -14,8 +14,8 @@ import { RunClient, until } from '../../support/run-client.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 import { differenceOf } from './difference.ts';
 import { RealVllm } from './real-vllm.ts';
-import { piecesByServer, placeOf, routingOf } from './routing.ts';
-import type { PlacedPiece } from './routing.ts';
+import { piecesByServer, placeOf, routingOf } from '../../support/policy-server/routing.ts';
+import type { PlacedPiece } from '../../support/policy-server/routing.ts';
 
 /** Seconds that a run may take on two cores beside other work. */
 const RUN_MS = 1_800_000;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { placeOf, routingOf } from '../../parity/vllm/routing.ts';
-import type { PlacedPiece } from '../../parity/vllm/routing.ts';
+import { placeOf, routingOf } from '../../../support/policy-server/routing.ts';
+import type { PlacedPiece } from '../../../support/policy-server/routing.ts';
 
 const pieces = (task: string, ...servers: readonly string[]): PlacedPiece[] =>
   servers.map((server) => ({
