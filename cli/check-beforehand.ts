@@ -59,7 +59,7 @@ async function withTurnsOfDemonstrations(
   for (const name of new Set(shown.map(({ environment }) => environment))) {
     const environment = environments.get(name);
     if (environment?.demonstrates !== true || environment.file === BUILT_IN) continue;
-    const { levels, verifiers, relabels, demonstrates, resume, version } = environment;
+    const { levels, verifiers, relabels, proposals, demonstrates, resume, version } = environment;
     const turnsOfDemonstrations = new Map<number, number>();
     for (const level of levels.filter((one) =>
       shown.some((tasks) => tasks.environment === name && tasks.levels.includes(one)),
@@ -81,6 +81,7 @@ async function withTurnsOfDemonstrations(
       levels,
       verifiers,
       relabels,
+      proposals,
       demonstrates,
       resume,
       version,

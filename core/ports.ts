@@ -11,12 +11,16 @@ import type {
   EvaluationResult,
   GroupRequest,
   GroupResult,
+  KeepProposalsRequest,
   KeepReplayedRequest,
+  KeptProposals,
   LearnerMetrics,
   RelabelRequest,
   RelabelResult,
   ReplayRequest,
   RetentionRequest,
+  RewardedProposals,
+  RewardProposalsRequest,
   ScoreRequest,
   ScoreResult,
   Span,
@@ -62,6 +66,9 @@ export interface TrainingPorts {
   keepReplayed(request: KeepReplayedRequest): Promise<number[]>;
   /** Only asked where the method's plan relabels. */
   relabel(request: RelabelRequest): Promise<RelabelResult>;
+  /** Checks and keeps what was proposed. Only asked where a stage plays both roles, like the next. */
+  keepProposals(request: KeepProposalsRequest): Promise<KeptProposals>;
+  rewardProposals(request: RewardProposalsRequest): Promise<RewardedProposals>;
   evaluate(request: EvaluationRequest): Promise<EvaluationResult>;
   demonstrations(request: DemonstrationsRequest): Promise<BatchResult>;
   /** Only asked where the method's plan has scores. */

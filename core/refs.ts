@@ -1,3 +1,5 @@
+import type { Json } from './json/json.ts';
+
 /** An immutable object in the store. `sha256` is lower-case hex of its bytes; readers check it. */
 export interface BlobRef {
   key: string;
@@ -24,4 +26,14 @@ export interface TaskRef {
   split: Split;
   level: number;
   index: number;
+}
+
+/** A task that is not generated, or not by its coordinates alone (self-play). All of it is absent of one that is. */
+export interface MadeTaskRef extends TaskRef {
+  /** Of a task that a policy has made: the task source that has it; `index` is its place there among those of its level. */
+  source?: BlobRef;
+  /** Of a task that asks for a proposal: places of earlier proposals in the source, which the prompt shows; it may be none. */
+  references?: number[];
+  /** What the source has there, once a worker has read it: proposals as they were accepted. */
+  made?: Json[];
 }

@@ -7,7 +7,7 @@ import type { Incident } from './episode/incidents.ts';
 import type { OutcomeCounts } from './episode/outcome.ts';
 import type { EnvironmentScale } from './reward/normalization.ts';
 import type { Shown } from './training/supervised-stage.ts';
-import type { BlobRef, CheckpointRef, Split, TaskRef } from './refs.ts';
+import type { BlobRef, CheckpointRef, MadeTaskRef, Split, TaskRef } from './refs.ts';
 import type { StoredChange } from './run-change.ts';
 import type { AgentSpec } from './schema/agent.ts';
 import type { EvaluateSpec, ExpectedVerdicts } from './schema/evaluate.ts';
@@ -19,12 +19,15 @@ import type { HeldModel, OtherPolicySpec, ServedPolicySpec } from './schema/poli
 import type { RetentionSpec } from './schema/retention.ts';
 import type { RewardSpec } from './schema/reward.ts';
 import type { SamplingSpec } from './schema/sampling.ts';
+import type { ProposerArm, SelfPlaySpec } from './schema/stages/self-play.ts';
 import type { Arm } from './schema/tasks.ts';
 import type { VerificationSpec } from './schema/verification.ts';
 import type { Proportion } from './statistics/intervals.ts';
 import type { ArmHowSolved } from './training/how-solved.ts';
 import type { WaitingTask } from './training/tasks-again.ts';
-import type { BehaviourCounts, StepAnswer, StepFacts } from './training/step-facts.ts';
+import type { MadePlace } from './training/proposals.ts';
+import type { MadeTasks } from './training/task-source.ts';
+import type { BehaviourCounts, SelfPlayFacts, StepAnswer, StepFacts } from './training/step-facts.ts';
 
 // What workflows ask of activities and of each other: references and small facts, never tokens or weights.
 
@@ -45,7 +48,7 @@ export interface GroupRequest {
   group: number;
   /** Place of the first task among all of the step: what is sampled follows from it, not from how tasks are shared out. */
   firstTask: number;
-  tasks: TaskRef[];
+  tasks: MadeTaskRef[];
   /** The first so many of them are drawn again: samples have failed them lately. */
   retries: number;
   samples: number;
@@ -319,6 +322,49 @@ export interface RelabelResult {
   trajectories: BlobRef | null;
   spans: Span[];
   incidents: Incident[];
+}
+
+/** Looks at the proposals of a step, and keeps the tasks that they make. */
+export interface KeepProposalsRequest {
+  run: string;
+  stage: string;
+  /** Of the stage, from 1. */
+  step: number;
+  /** Trajectories of the episodes that were asked for proposals. */
+  groups: BlobRef[];
+  arms: ProposerArm[];
+  /** Tasks of earlier steps; null where there are none. */
+  source: BlobRef | null;
+  /** Of each arm. */
+  mostTasks: number;
+}
+
+export interface KeptProposals extends MadeTasks {
+  /** Those of the step. */
+  made: MadePlace[];
+  /** What each proposal came to. */
+  proposals: BlobRef;
+  spans: Span[];
+  incidents: Incident[];
+}
+
+/** Rewards the proposals of a step by how the samples of its solver fared. */
+export interface RewardProposalsRequest extends Pick<
+  KeepProposalsRequest,
+  'run' | 'stage' | 'step' | 'groups'
+> {
+  proposals: BlobRef;
+  /** Trajectories of the solver. */
+  solved: BlobRef[];
+  reward: RewardSpec;
+  by: Pick<SelfPlaySpec, 'learnability' | 'repetitionPenalty' | 'invalidReward' | 'malformedReward'>;
+}
+
+export interface RewardedProposals {
+  /** As they are now rewarded, in the order of the request. */
+  groups: GroupResult[];
+  facts: SelfPlayFacts;
+  spans: Span[];
 }
 
 /** A step of tasks whose episodes are stored already. */

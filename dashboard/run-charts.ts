@@ -146,6 +146,29 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
       },
     },
     ...ifKnown({
+      heading: 'Self-play: rewards by role, and how new tasks were solved',
+      chart: {
+        ...along,
+        series: known(
+          series('proposer', 'self-play/proposer-reward'),
+          series('solver', 'self-play/solver-reward'),
+          series('success of new tasks', 'self-play/success-of-new-tasks'),
+        ),
+      },
+    }),
+    ...ifKnown({
+      heading: 'Self-play: parts of the proposals',
+      chart: {
+        ...along,
+        ...share,
+        series: known(series('valid', 'self-play/valid'), series('duplicates', 'self-play/duplicates')),
+      },
+    }),
+    ...ifKnown({
+      heading: 'Self-play: tasks that are kept',
+      chart: { ...along, low: 0, series: known(series('tasks', 'self-play/tasks')) },
+    }),
+    ...ifKnown({
       heading: 'Staleness of the samples, learner steps',
       chart: {
         ...along,

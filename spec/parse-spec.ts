@@ -128,7 +128,7 @@ function normalize(written: WrittenSpec, run: string, environments: SpecEnvironm
     sampling: written.sampling,
     reward: rewardSpecOf(written.reward, written.sampling, verification),
     ...(verification && { verification }),
-    stages: stagesOf(stages, written.sampling),
+    stages: stagesOf(stages, written.sampling, environments),
     evaluation: evaluationOf(written.evaluation),
     retention: written.retention,
   };

@@ -81,6 +81,14 @@ export const takenKey = (run: string, stage: string, step: number): string =>
 export const replayedKey = (run: string, stage: string, step: number): string =>
   `runs/${segment(run)}/replayed/${segment(stage)}/${padded(step)}.json`;
 
+/** Tasks that policies have made, by what is in it. */
+export const taskSourceKey = (run: string, sha256: string): string =>
+  `runs/${segment(run)}/tasks/${segment(sha256)}.json`;
+
+/** What the proposals of a step came to. */
+export const proposalsKey = (run: string, stage: string, step: number): string =>
+  `runs/${segment(run)}/proposals/${segment(stage)}/${padded(step)}.json`;
+
 /** A group of an earlier step that was chosen to be replayed. */
 export const replayedCopyKey = (run: string, stage: string, step: number, group: string): string =>
   `runs/${segment(run)}/replayed/${segment(stage)}/${padded(step)}/${segment(group)}.json`;

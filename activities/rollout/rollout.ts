@@ -3,8 +3,8 @@ import { keyOfNextCall, placeOfCall } from '../../core/episode/acts.ts';
 import { keyOfDraws } from '../../core/episode/draws.ts';
 import type { Episode, EpisodeStatus, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
-import { groupId, ids } from '../../core/names.ts';
-import type { BlobRef, TaskRef } from '../../core/refs.ts';
+import { armName, groupId, ids } from '../../core/names.ts';
+import type { BlobRef, MadeTaskRef, TaskRef } from '../../core/refs.ts';
 import type { AgentSpec } from '../../core/schema/agent.ts';
 import type {
   AdvanceProgress,
@@ -48,6 +48,8 @@ import type { PolicyLease, PolicyProvider } from './policies.ts';
 import { partKey, runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { runClaims } from '../../store/run/run-claim.ts';
+import type { TaskSource } from '../../core/training/task-source.ts';
+import { readTaskSource } from '../../store/training/task-source.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import type { Durable } from '../durable.ts';
 import { IncidentList } from '../incident-list.ts';
@@ -191,13 +193,13 @@ export function createRollout(given: RolloutDependencies) {
     async closeSessions({ group: request }: AdvanceRequest, signal: AbortSignal): Promise<void> {
       const incidents = new IncidentList();
       const first = request.grows ? firstSampleOf(await treesOf(deps.store, request.grows, signal)) : 0;
-      const names = [...new Set(request.tasks.map(({ environment }) => environment))];
+      const refs = await resolved(deps, request.tasks, signal);
+      const names = [...new Set(refs.map(({ environment }) => environment))];
       for (const environment of names.map((name) => environmentOf(deps.environments, name))) {
-        const sessions = request.tasks.flatMap((ref, task) => {
+        const sessions = refs.flatMap((ref, task) => {
           if (ref.environment !== environment.name) return [];
-          const index = ref.index % environment.taskCount(ref.split, ref.level);
           return Array.from({ length: request.samples }, (_, sample) => ({
-            ref: { ...ref, index },
+            ref,
             id: `${longName(request)}/${episodeIndex(request, { task, sample: first + sample })}`,
             acts: [],
           }));
@@ -308,6 +310,34 @@ const treesOf = (
   signal: AbortSignal,
 ): Promise<RolloutGroup[]> => Promise.all(trees.map((ref) => loadTrajectories(store, ref, { signal })));
 
+/** Tasks as they are asked for: those of a family with an end are gone through again, and made ones have what made them. */
+async function resolved(
+  { store, environments }: RolloutDependencies,
+  tasks: readonly MadeTaskRef[],
+  signal: AbortSignal,
+): Promise<MadeTaskRef[]> {
+  const sources = new Map<string, Promise<TaskSource>>();
+  const sourceOf = (ref: BlobRef): Promise<TaskSource> => {
+    const known = sources.get(ref.sha256) ?? readTaskSource(store, ref, { signal });
+    sources.set(ref.sha256, known);
+    return known;
+  };
+  return Promise.all(
+    tasks.map(async (drawn): Promise<MadeTaskRef> => {
+      const { source, references } = drawn;
+      const environment = environmentOf(environments, drawn.environment);
+      // A proposer that has nothing to be shown is shown nothing.
+      if (references?.length === 0) return { ...drawn, made: [] };
+      if (source === undefined)
+        return { ...drawn, index: drawn.index % environment.taskCount(drawn.split, drawn.level) };
+      const level = references ? environment.proposals!.levels[drawn.level]! : drawn.level;
+      const there = (await sourceOf(source)).arms[armName({ ...drawn, level })]!;
+      const made = (references ?? [drawn.index]).map((index) => there[index]!.proposal);
+      return { ...drawn, made };
+    }),
+  );
+}
+
 /** What a group is, whatever is in it. */
 const headOf = ({ group, checkpoint, seed, stage, step, sampling, toolChoice, agent }: GroupRequest) => ({
   id: groupId(group),
@@ -329,11 +359,7 @@ async function startGroup(
   lease: PolicyLease,
   asker: HostCaller,
 ): Promise<RolloutGroup> {
-  const refs = request.tasks.map((drawn) => {
-    const count = environmentOf(deps.environments, drawn.environment).taskCount(drawn.split, drawn.level);
-    // A family with an end is gone through again.
-    return { ...drawn, index: drawn.index % count };
-  });
+  const refs = await resolved(deps, request.tasks, asker.signal);
   await assertVersions(deps, request.run, refs, asker.signal);
   const posed = await posedBy(deps.environments, refs, asker);
   const hints = request.failed

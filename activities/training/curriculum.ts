@@ -5,11 +5,13 @@ import type {
   DemonstrationsRequest,
   InitializeRequest,
   KeepEvaluationRequest,
+  KeepProposalsRequest,
   KeepReplayedRequest,
   OpenEvaluateRequest,
   OpenRunRequest,
   RelabelRequest,
   ReplayRequest,
+  RewardProposalsRequest,
   RetentionRequest,
   StepAnswerRequest,
   StepFactsRequest,
@@ -27,6 +29,7 @@ import type { CurriculumDependencies } from './dependencies.ts';
 import { adoptGroups, keepEvaluation, openEvaluate } from './evaluate.ts';
 import { initializeModel } from './initialize-model.ts';
 import { openRun } from './open-run.ts';
+import { keepProposals, rewardStepProposals } from './proposals.ts';
 import { relabelEpisodes } from './relabel.ts';
 import { keepReplayed, replayGroups } from './replay-groups.ts';
 import { collectStored } from './stored-episodes.ts';
@@ -56,6 +59,11 @@ export function createCurriculum(deps: CurriculumDependencies) {
     /** Which of them it replays: those that it did before, where it did. */
     keepReplayed: (request: KeepReplayedRequest, signal: AbortSignal) => keepReplayed(store, request, signal),
     relabelEpisodes: (request: RelabelRequest, signal: AbortSignal) => relabelEpisodes(deps, request, signal),
+    /** What the proposals of a step come to, and the tasks that are kept of them: those of before, where they were. */
+    keepProposals: (request: KeepProposalsRequest, signal: AbortSignal) =>
+      keepProposals(deps, request, signal),
+    rewardProposals: (request: RewardProposalsRequest, signal: AbortSignal) =>
+      rewardStepProposals(deps, request, signal),
     buildBatch: (request: BatchRequest, signal: AbortSignal) => buildBatch(deps, request, signal),
 
     async keepStepFacts({ run, facts }: StepFactsRequest, signal: AbortSignal): Promise<void> {

@@ -5,6 +5,7 @@ import type { ArmTally } from '../../core/requests.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { GroupCounts } from '../../core/training/evaluation.ts';
+import { taskRefOf } from '../../core/training/tasks-again.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { countBehaviour } from './behaviour.ts';
 import { howSolvedOf } from './how-solved.ts';
@@ -68,7 +69,7 @@ export function tallyOutcomes(
     ...(inheritedTokens > 0 && { inheritedTokens }),
     arms: [...arms.values()],
     outcomes,
-    ...(tried.length > 0 && { tried: tried.map(({ ref, ...counts }) => ({ ...ref, ...counts })) }),
+    ...(tried.length > 0 && { tried: tried.map(({ ref, ...counts }) => ({ ...taskRefOf(ref), ...counts })) }),
   };
 }
 

@@ -4,6 +4,7 @@ interface Stage {
   kind?: string;
   algorithm?: { minibatch?: number };
   collect?: { kind: string };
+  selfPlay?: { proposals: number };
   [field: string]: unknown;
 }
 
@@ -28,6 +29,8 @@ export function quickly(spec: RecipeRun['spec']): RecipeRun['spec'] {
           groupsPerStep: 4,
           // A tree has the samples that its rounds need.
           ...(stage.collect?.kind !== 'tree' && { numGenerations: 2 }),
+          // A step solves what it proposes.
+          ...(stage.selfPlay && { selfPlay: { ...stage.selfPlay, proposals: 3 } }),
           algorithm: { ...stage.algorithm, minibatch: 8 },
           graduation: { successAtLeast: GOAL, tasks: 8, everySteps: 2 },
         },

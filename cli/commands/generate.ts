@@ -88,7 +88,15 @@ async function* prompts(given: string | undefined): AsyncGenerator<string> {
 
 /** Nobody's environment: a call of any tool is told that there is none. */
 function withoutTools(): HostedEnvironment {
-  const facts = { name: 'none', file: '', levels: [], tools: [], verifiers: [], relabels: false };
+  const facts = {
+    name: 'none',
+    file: '',
+    levels: [],
+    tools: [],
+    verifiers: [],
+    relabels: false,
+    proposals: null,
+  };
   return new HostedEnvironment(
     {
       ...facts,

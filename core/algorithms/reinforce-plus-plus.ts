@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { amount } from '../fields.ts';
+import { groupBy } from '../group-by.ts';
+import { armName } from '../names.ts';
 import { centered, standardizedTogether } from '../statistics/standardized.ts';
 import type { TaskGroup } from './task-group.ts';
 import type { Method } from './method.ts';
@@ -20,13 +22,18 @@ import {
  *   baseline `none`:  r_t = −β_kl k1_t, and the outcome at the last token; A_t = Σ_{s ≥ t} r_s;
  *   baseline `group`: A_t = r − mean r over the samples of one task (REINFORCE++-baseline; its KL, k2, is in the loss, `beta`);
  *   either way standardized over all sampled tokens of the batch; loss: the clipped ratio, mean over all tokens.
+ *
+ *   baseline `level`: A_t = (r − mean r) / std r over all samples of one environment and level: task-relative REINFORCE++
+ *   (Zhao et al. 2025, arXiv 2505.03335, eq. 8). In self-play each role and kind of task has a level, and so its own baseline.
  */
 const schema = z.strictObject({
   kind: z.literal('reinforce++').describe('Advantages are standardized over the whole batch (Hu 2025).'),
   baseline: z
-    .enum(['none', 'group'])
+    .enum(['none', 'group', 'level'])
     .default('group')
-    .describe('What a reward is compared with: all of the batch, or first with its own group.'),
+    .describe(
+      'What a reward is compared with: all of the batch; first with its own group; or all of the step at its level, as in Absolute Zero: of self-play, its role and kind of task.',
+    ),
   klCoefficient: amount(100, 'lower it: the policy would follow the KL alone')
     .default(0)
     .describe('Weight of each token’s KL (k1) to the reference in its reward; for baseline none.'),
@@ -54,7 +61,7 @@ export const reinforcePlusPlus: Method<typeof schema> = {
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), {
       scores: spec.klCoefficient > 0 ? ['reference'] : [],
-      ...(spec.baseline === 'none' && { contrast: 'step' }),
+      ...(spec.baseline !== 'group' && { contrast: 'step' }),
     }),
   advantages: (groups, { baseline, klCoefficient }) => {
     const shaped = groups.flatMap((group, g) =>
@@ -63,7 +70,10 @@ export const reinforcePlusPlus: Method<typeof schema> = {
         ...one,
       })),
     );
-    const advantages = standardizedTogether(shaped.map(({ values }) => values));
+    const advantages =
+      baseline === 'level'
+        ? standardizedByLevel(shaped, groups)
+        : standardizedTogether(shaped.map(({ values }) => values));
     return shaped.map(({ group, sample }, i) => ({
       group,
       sample,
@@ -72,8 +82,13 @@ export const reinforcePlusPlus: Method<typeof schema> = {
   },
   refuse: (spec, context) => [
     ...refuseImportance(spec, context),
-    ...(spec.baseline === 'group' && spec.klCoefficient > 0
-      ? [{ field: 'klCoefficient', message: 'does nothing with baseline group: give beta, or baseline none' }]
+    ...(spec.baseline !== 'none' && spec.klCoefficient > 0
+      ? [
+          {
+            field: 'klCoefficient',
+            message: `does nothing with baseline ${spec.baseline}: give beta, or baseline none`,
+          },
+        ]
       : []),
     ...(spec.klEstimator === 'k3' && spec.beta === 0
       ? [{ field: 'klEstimator', message: 'does nothing where beta is 0: give beta, or leave it out' }]
@@ -94,6 +109,20 @@ export const reinforcePlusPlus: Method<typeof schema> = {
 interface Shaped {
   sample: number;
   values: number[];
+}
+
+/** In place of one baseline for all: what is easy at one level is not at another. */
+function standardizedByLevel(
+  shaped: readonly { group: number; values: number[] }[],
+  groups: readonly TaskGroup[],
+): number[][] {
+  const advantages: number[][] = [];
+  const byLevel = groupBy([...shaped.entries()], ([, { group }]) => armName(groups[group]!.ref));
+  for (const own of byLevel.values()) {
+    const standardized = standardizedTogether(own.map(([, { values }]) => values));
+    own.forEach(([at], i) => (advantages[at] = standardized[i]!));
+  }
+  return advantages;
 }
 
 function fromGroup(group: TaskGroup): Shaped[] {

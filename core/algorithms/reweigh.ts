@@ -2,6 +2,7 @@ import type { Episode, RolloutGroup } from '../episode/episode.ts';
 import { isRewarded, trainableReward } from '../episode/outcome.ts';
 import type { Outcome, OutcomeKind } from '../episode/outcome.ts';
 import type { TaskRef } from '../refs.ts';
+import { taskRefOf } from '../training/tasks-again.ts';
 import { recomposed } from '../reward/recompose.ts';
 import type { RewardSpec } from '../schema/reward.ts';
 import { deviationOf, isRounding } from '../statistics/standardized.ts';
@@ -114,7 +115,7 @@ export function reweigh(
     const rewards = (of: 'before' | 'after'): number[] =>
       episodes.flatMap(({ reward }) => (reward[of] === null ? [] : [reward[of]]));
     return {
-      ref: task.ref,
+      ref: taskRefOf(task.ref),
       hindsight: task.hindsight,
       deviation: { before: spreadOf(rewards('before')), after: spreadOf(rewards('after')) },
       teaches: { before: was.advantages.some(teaches), after: is.advantages.some(teaches) },

@@ -1,6 +1,6 @@
 import type { Json } from '../json/json.ts';
 import type { Outcome } from './outcome.ts';
-import type { TaskRef } from '../refs.ts';
+import type { MadeTaskRef } from '../refs.ts';
 import type { SamplingSpec } from '../schema/sampling.ts';
 
 /** A call that the policy wrote and that parsed: the tool may still not exist, or refuse the arguments. */
@@ -141,7 +141,7 @@ interface TaskTool {
 }
 
 export interface GroupTask {
-  ref: TaskRef;
+  ref: MadeTaskRef;
   /** Its place among all tasks of the step that sampled it: the draws of its episodes follow from it. */
   place?: number;
   prompt: string;

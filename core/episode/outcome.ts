@@ -23,6 +23,9 @@ export interface RewardComponent {
   evidence?: string;
 }
 
+/** The component that is the whole reward of a proposal (self-play): by no verdict alone, so that no other weights change it. */
+export const LEARNABILITY = 'self-play.learnability';
+
 /** What a member of an ensemble said; null when it abstained. */
 export type MemberVerdict = Pick<RewardComponent, 'verifier' | 'version' | 'score'>;
 

@@ -1,5 +1,5 @@
 import { canonicalJson } from '../json/canonical-json.ts';
-import { isRewarded } from '../episode/outcome.ts';
+import { isRewarded, LEARNABILITY } from '../episode/outcome.ts';
 import type { Outcome, RewardComponent, RewardedOutcome } from '../episode/outcome.ts';
 import type { Episode } from '../episode/episode.ts';
 import { composeReward } from '../episode/reward.ts';
@@ -12,7 +12,7 @@ import { ruleName, ruleVerdicts } from './rules.ts';
 /**
  * What an episode would have come to under another reward of the same verifiers, by what they have said of it: nobody is
  * asked again. What is composed anew is what the new reward says otherwise; whatever else was said stands. An episode that
- * has no reward keeps none, for what was said of it besides is not kept.
+ * has no reward keeps none, for what was said of it besides is not kept. A proposal keeps its own, which goes by its solver.
  *
  * Of rules, those that read one sample alone are computed anew where their constants differ. Those that compare samples
  * are not: what answers come down to is not kept with an episode.
@@ -22,7 +22,7 @@ export function recomposed(
   episode: Episode,
   { from, to }: { from: RewardSpec; to: RewardSpec },
 ): Outcome {
-  if (!isRewarded(outcome)) return outcome;
+  if (!isRewarded(outcome) || componentOf(outcome, LEARNABILITY)) return outcome;
   const verdicts = to.components.flatMap(({ verifier }) => {
     const verdict = componentOf(outcome, verifier);
     return verdict ? [ensembleAnew(verdict, verifier, from, to)] : [];

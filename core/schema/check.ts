@@ -15,6 +15,8 @@ export interface SpecEnvironment {
   taskCount(split: Split, level: number): number;
   verifiers: readonly { name: string; tier: Tier }[];
   relabels?: boolean;
+  /** By the level that asks for a proposal, the level of the task that it makes. */
+  proposals?: { levels: Readonly<Record<number, number>> } | null | undefined;
   demonstrates?: boolean;
   resume?: Resume | null;
   /** Of the shortest of some demonstrations of each level, where somebody has looked. */

@@ -8,6 +8,8 @@ import type { RolloutSummary } from './evaluation.ts';
 import type { CollectSpec } from '../schema/collect.ts';
 import type { StageInput, StageState } from './stage.ts';
 import { samplingAt } from './exploration.ts';
+import { playBothRoles } from './self-play.ts';
+import type { Played } from './self-play.ts';
 import { drawTasks, indexesPerStep } from './task-draw.ts';
 import type { Drawn, LateMove } from './task-draw.ts';
 import { failedTasksOf } from './tasks-again.ts';
@@ -24,6 +26,8 @@ export interface Gathered {
   relabelled: RelabelResult | null;
   /** In place of all of the above: groups that were in the store. */
   stored: StoredResult | null;
+  /** Of a step of self-play, whose solver's groups are the `results`; absent of others. */
+  played?: Omit<Played, 'solved'>;
 }
 
 /** What a step has to learn from. */
@@ -40,11 +44,13 @@ export interface Collected {
   greedyFailure?: string | undefined;
   /** Tokens that were sampled besides those of the summary: for baselines, and with hints. */
   otherTokens: number;
+  /** Of a step of self-play: tasks that are there for later ones, and what its roles came to; absent of others. */
+  played?: Pick<Played, 'made' | 'facts'>;
   spans: Span[];
 }
 
 /** What the episodes of a step follow from: the policy that samples, and what is known of tasks when they are drawn. */
-export type DrawnFrom = Pick<StageState, 'checkpoint' | 'adjusted' | 'estimates' | 'failures'>;
+export type DrawnFrom = Pick<StageState, 'checkpoint' | 'adjusted' | 'estimates' | 'failures' | 'selfPlay'>;
 
 /** A step whose episodes are being collected. */
 export interface Gathering {
@@ -64,6 +70,7 @@ export function gather(
 ): Gathering {
   const { collect: how } = input.stage;
   if (how.kind === 'stored') return { again: [], gathered: takeStored(ports, input, from, step, how) };
+  if (input.stage.selfPlay) return { again: [], gathered: play(ports, input, from, step) };
   const drawn = drawTasks({
     ...drawOf(input, from, step),
     count,
@@ -157,6 +164,23 @@ async function takeStored(
   return { results: [], corrections: [], greedy: [], relabelled: null, stored };
 }
 
+/** Both roles of a step of self-play. */
+async function play(
+  ports: TrainingPorts,
+  input: StageInput,
+  from: DrawnFrom,
+  step: number,
+): Promise<Gathered> {
+  const { solved, ...played } = await playBothRoles(
+    ports,
+    input,
+    from.selfPlay,
+    step,
+    commonOf(input, from, step),
+  );
+  return { results: solved, corrections: [], greedy: [], relabelled: null, stored: null, played };
+}
+
 /**
  * Rolls out the tasks of a step, and refills: as long as the plan allows, other tasks are drawn in the place of those that
  * teach nothing, by what the fast tier says.
@@ -205,20 +229,22 @@ export async function collect(
   ports: TrainingPorts,
   input: StageInput,
   step: number,
-  { results: sampled, corrections, greedy, relabelled, stored }: Gathered,
+  { results: sampled, corrections, greedy, relabelled, stored, played }: Gathered,
 ): Promise<Collected> {
   if (stored !== null) {
     const { groups, ...counts } = stored;
     const summary = summarize([{ trajectories: null, ...counts }]);
     return { summary, groups, offered: [], moves: [], greedy: [], otherTokens: 0, spans: counts.spans };
   }
-  const { plan } = input.stage;
+  const { plan, selfPlay } = input.stage;
+  const proposed = played?.proposed ?? [];
   const escalated = input.spec.verification ? await escalateGroups(ports, input, step, sampled) : null;
   const results = escalated?.groups ?? sampled;
-  const summary = summarize(results);
+  const summary = summarize([...proposed, ...results]);
   for (const incidents of [
     escalated?.incidents,
     relabelled?.incidents,
+    played?.incidents,
     ...greedy.map((group) => group.incidents),
     ...corrections.map((group) => group.incidents),
   ])
@@ -226,6 +252,7 @@ export async function collect(
   return {
     summary,
     groups: [
+      ...(selfPlay?.trainProposer ? trajectoriesOf(proposed) : []),
       ...trajectoriesOf(results),
       ...trajectoriesOf(corrections),
       ...trajectoriesOf(relabelled ? [relabelled] : []),
@@ -235,7 +262,10 @@ export async function collect(
     greedy: trajectoriesOf(greedy),
     greedyFailure: plan.greedy && trajectoriesOf(greedy).length === 0 ? greedy[0]?.failure : undefined,
     otherTokens: sampledTokensOf([...greedy, ...corrections]),
-    spans: [...sampled, ...greedy, ...corrections, relabelled, escalated].flatMap((one) => one?.spans ?? []),
+    ...(played && { played: { made: played.made, facts: played.facts } }),
+    spans: [...sampled, ...greedy, ...corrections, relabelled, escalated, played].flatMap(
+      (one) => one?.spans ?? [],
+    ),
   };
 }
 

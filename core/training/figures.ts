@@ -104,6 +104,7 @@ function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, nu
     ...ofSuccess('train', rollout.arms),
     figure('policy/entropy', share(-rollout.sampledLogprob, rollout.sampledTokens)),
     ...ofStaleness(rollout),
+    ...ofRoles(rollout),
     figure('episodes/count', episodes || null),
     figure('episodes/sampled-tokens', sampledToLearn({ rollout }) || null),
     // Of stored episodes nothing was sampled here.
@@ -141,6 +142,20 @@ function ofStaleness(rollout: RolloutFacts): [string, number | null][] {
     figure('staleness/most', staleness),
     figure('staleness/most-updates', staleUpdates ?? null),
     ...tokens.map((count, age) => figure(`staleness/share-of-${age}`, share(count, all))),
+  ];
+}
+
+/** What the roles of a step of self-play came to. */
+function ofRoles({ selfPlay }: RolloutFacts): [string, number | null][] {
+  if (selfPlay === undefined) return [];
+  const { proposer, solver, proposals, made, repeated, known, successes, trials, kept } = selfPlay;
+  return [
+    figure('self-play/proposer-reward', share(proposer.rewardSum, proposer.rewardCount)),
+    figure('self-play/solver-reward', share(solver.rewardSum, solver.rewardCount)),
+    figure('self-play/valid', share(made + known, proposals)),
+    figure('self-play/duplicates', share(repeated + known, proposals)),
+    figure('self-play/success-of-new-tasks', share(successes, trials)),
+    figure('self-play/tasks', kept),
   ];
 }
 

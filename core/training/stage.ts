@@ -34,6 +34,7 @@ import type { StageDecision, StageHistory } from './stage-policy.ts';
 import type { SharedError } from './shared-error.ts';
 import { updateEstimates } from './task-draw.ts';
 import type { ArmEstimates } from './task-draw.ts';
+import type { MadeTasks } from './task-source.ts';
 import { waitAgain, withoutTasks } from './tasks-again.ts';
 import type { WaitingTask } from './tasks-again.ts';
 import { batchFacts, decisionFacts, heldOutFacts, learnerFacts, rolloutFacts } from './facts-of.ts';
@@ -87,6 +88,8 @@ export interface StageState {
   inFlight?: CarriedGroups;
   /** Groups of earlier steps that may be trained once more; absent where a stage replays none. */
   replay?: CarriedReplay;
+  /** Tasks that the policy has made, where the stage plays both roles. */
+  selfPlay?: MadeTasks;
 }
 
 /** `no-success`: its steps are done, and nothing that it sampled or measured ever was a success. */
@@ -245,7 +248,8 @@ async function stageStep(
   const to = begun.givenUp ? { ...input, spec: unverified } : input;
   const collected = await collect(ports, to, stageStep, gathered);
   const { summary } = collected;
-  const { moves } = collected;
+  const { moves, played } = collected;
+  const made = played ? { selfPlay: played.made } : {};
   const estimates = begun.givenUp
     ? state.estimates
     : updateEstimates(state.estimates, summary.arms, { moves, stage: stage.name, step: stageStep });
@@ -260,7 +264,7 @@ async function stageStep(
         : `no episode of step ${stageStep} could be judged: ${countsOf(summary.outcomes)}${causesOf(summary.incidents)}`;
     return {
       decision: askAbout(what),
-      state: { ...state, step: stageStep, estimates },
+      state: { ...state, step: stageStep, estimates, ...made },
       facts: { ...factsOf(null, null), alarms: [] },
     };
   }
@@ -275,7 +279,7 @@ async function stageStep(
   if (updated instanceof LogprobGapError) {
     return {
       decision: askAbout(`step ${stageStep} was not trained: ${updated.message}`),
-      state: { ...state, step: stageStep, estimates },
+      state: { ...state, step: stageStep, estimates, ...made },
       facts: { ...factsOf(null, null), alarms: [] },
     };
   }
@@ -300,16 +304,20 @@ async function stageStep(
       resetOptimizer: updated.trained === null ? state.resetOptimizer : false,
       ...heeded.state,
       estimates,
-      failures: waitAgain(
-        {
-          waiting: withoutTasks(state.failures, begun.again),
-          again: begun.again,
-          failed: summary.failedTasks,
-          tried: summary.tried ?? [],
-          step: stageStep,
-        },
-        stage.mostTries,
-      ),
+      ...made,
+      // Made tasks are drawn from their source.
+      failures: made.selfPlay
+        ? []
+        : waitAgain(
+            {
+              waiting: withoutTasks(state.failures, begun.again),
+              again: begun.again,
+              failed: summary.failedTasks,
+              tried: summary.tried ?? [],
+              step: stageStep,
+            },
+            stage.mostTries,
+          ),
       history: decided.history,
     },
     facts: {
@@ -360,6 +368,7 @@ async function stageStep(
       checkpoint: trained?.checkpoint ?? state.checkpoint,
       rollout: {
         ...rolloutFacts(summary, collected.otherTokens),
+        ...(played && { selfPlay: played.facts }),
         ...begun.staleness,
         ...(begun.replayed && {
           replayed: trained === null ? notReplayed(begun.replayed.facts) : begun.replayed.facts,

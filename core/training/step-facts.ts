@@ -71,6 +71,8 @@ export interface RolloutFacts extends BehaviourCounts, Partial<Staleness> {
   turns: number;
   /** Groups of earlier steps that were trained with them; absent where a stage replays none. */
   replayed?: ReplayFacts;
+  /** Of a step of self-play: what its roles came to; absent of others. */
+  selfPlay?: SelfPlayFacts;
   /** Why groups failed as a whole. */
   failedGroups: string[];
   /** The stage has rolled back behind the weights that sampled: nothing was learnt from these episodes. */
@@ -85,6 +87,36 @@ export interface Staleness {
   staleUpdates?: number;
   /** Sampled tokens by the number of learner steps, from 0; absent where all are as old. */
   sampledByStaleness?: number[];
+}
+
+/** What the two roles of a step of self-play came to. Sums and counts, so that steps add up. */
+export interface SelfPlayFacts {
+  proposer: RoleRewards;
+  solver: RoleRewards;
+  /** Episodes that were asked for a task. */
+  proposals: number;
+  /** Those of them that made one; of these, those that another one of the step had made before. */
+  made: number;
+  repeated: number;
+  /** Those that made a task which was there already. */
+  known: number;
+  invalid: number;
+  malformed: number;
+  /** Neither kept nor rewarded. */
+  setAside: number;
+  /** Of the solver's samples of tasks that the step has made. */
+  successes: number;
+  trials: number;
+  /** Tasks that are kept after the step. */
+  kept: number;
+  /** SHA-256 of the task source after it; null where nothing has been made yet. */
+  source: string | null;
+}
+
+/** Over the episodes of a role whose reward may be trained on. */
+export interface RoleRewards {
+  rewardSum: number;
+  rewardCount: number;
 }
 
 /** What a step has replayed. A group is the samples of one task here. */

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { Json } from '../../core/json/json.ts';
 import type { Tier } from '../../core/episode/outcome.ts';
-import type { Split, TaskRef } from '../../core/refs.ts';
+import type { MadeTaskRef, Split } from '../../core/refs.ts';
 import type { Episode, ToolCall } from '../../core/episode/episode.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type { Sessions } from './session.ts';
@@ -118,7 +118,7 @@ export function sessionTool(tool: Omit<Tool, 'placement' | 'effect' | 'cost' | '
 
 /** One task: what the policy is asked, and what verifiers need to judge it. */
 export interface Task {
-  ref: TaskRef;
+  ref: MadeTaskRef;
   /** The user's message. */
   prompt: string;
   /** The expected answer where there is one. */
@@ -261,6 +261,31 @@ export type SubjectBlock =
   | { kind: 'table'; columns: readonly string[]; rows: readonly (readonly (string | number)[])[] }
   | { kind: 'svg'; svg: string; alt: string };
 
+/** What a policy proposed comes to. */
+export type Proposed =
+  /**
+   * A task. `proposal` is what it is made of again, at most 4,000 characters as JSON. Two with one `canonical` are the same
+   * task, however they are written; two with one `like` resemble each other.
+   */
+  | { kind: 'accepted'; proposal: Json; canonical: string; like: string }
+  /** Written as was asked, and no task: too easy, not deterministic, an error. */
+  | { kind: 'invalid'; reason: string }
+  /** Not written as was asked. */
+  | { kind: 'malformed'; reason: string }
+  /** A task that is not to be trained on, as one of another split: neither kept nor punished. */
+  | { kind: 'set-aside'; reason: string };
+
+/** Tasks that a policy makes (self-play, docs/self-play.md). */
+export interface Proposals {
+  /** By the level at which a policy is asked for a task: the level of the task that it makes. */
+  levels: Readonly<Record<number, number>>;
+  /**
+   * Looks at what was answered, and runs it, within bounds of time and size. The same answer comes to the same.
+   * `candidate.task.ref.made` has the references that were shown.
+   */
+  check(candidate: Candidate, signal: AbortSignal): Proposed | Promise<Proposed>;
+}
+
 /** A task family: tasks, tools and verifiers together, without the model. */
 export interface Environment {
   name: string;
@@ -270,8 +295,11 @@ export interface Environment {
   verifiers: readonly Verifier[];
   /** Changes when the same coordinates may give another task, or the same call another answer; kept with the run. */
   version?: string;
-  /** The same coordinates give the same task; no task of one split is a task of another. */
-  task(ref: TaskRef): Task | Promise<Task>;
+  /**
+   * The same coordinates give the same task; no task of one split is a task of another. `ref.made`, where it is given, has
+   * what policies proposed: at a level that asks for proposals the references to show, at others the task to make.
+   */
+  task(ref: MadeTaskRef): Task | Promise<Task>;
   /** State from call to call: how it is opened, acted on, ended and come back to. */
   sessions?: Sessions;
   /**
@@ -289,6 +317,8 @@ export interface Environment {
    * whatever verifiers read, and no task of another split; null where there is none. Verifiers have the last word.
    */
   relabel?(candidate: Candidate): Omit<Task, 'ref'> | null;
+  /** Tasks that a policy may make. Without it, self-play is not for this environment. */
+  proposals?: Proposals;
   /**
    * How a subject of its verifiers is shown to people: to reviewers, and to whoever looks at what became of a candidate.
    * Without it, and where it throws, hangs or gives something else, they are shown the subject's JSON.
@@ -317,7 +347,7 @@ export interface Need {
 
 /** An environment whose tasks and demonstrations need no waiting for. */
 export interface PlainEnvironment extends Environment {
-  task(ref: TaskRef): Task;
+  task(ref: MadeTaskRef): Task;
   demonstrate(task: Task, index: number): Demonstration;
 }
 

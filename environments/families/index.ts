@@ -5,6 +5,7 @@ import { BUILT_IN, byName, loadModule } from '../host/load-module.ts';
 import type { Loaded } from '../host/load-module.ts';
 import { miniwobEnvironment, simpleMiniwobEnvironment } from './miniwob/environment.ts';
 import { moleculesEnvironment } from './molecules/environment.ts';
+import { programsEnvironment } from './programs/environment.ts';
 import { retailEnvironment } from './retail/environment.ts';
 import { searchCorpusEnvironment } from './search-qa/corpora/environment.ts';
 import { searchQaEnvironment } from './search-qa/environment.ts';
@@ -21,6 +22,7 @@ export const builtInEnvironments: Environment[] = [
   miniwobEnvironment(),
   simpleMiniwobEnvironment(),
   moleculesEnvironment(),
+  programsEnvironment(),
   retailEnvironment(),
   searchQaEnvironment(),
   searchCorpusEnvironment('foldoc', 'the Free On-line Dictionary of Computing'),

@@ -62,6 +62,7 @@ export const factsShape = shape({
     }),
   ),
   relabels: z.boolean(),
+  proposals: shape({ levels: z.record(text, z.int()) }).nullable(),
   demonstrates: z.boolean(),
   presents: z.boolean(),
   resume: z.enum(['fold', 'replay', 'pin', 'snapshot', 'reattach']).nullable(),
@@ -139,6 +140,12 @@ const answers: Record<AskKind, z.ZodType> = {
   interpretations: shape(meaning),
   hints: text,
   relabellings: shape({ prompt: text, said }).nullable(),
+  proposals: z.discriminatedUnion('kind', [
+    shape({ kind: z.literal('accepted'), proposal: whatever, canonical: text, like: text }),
+    shape({ kind: z.literal('invalid'), reason: text }),
+    shape({ kind: z.literal('malformed'), reason: text }),
+    shape({ kind: z.literal('set-aside'), reason: text }),
+  ]),
   findings: finding,
   // Whoever asked reads the blocks, which may be many.
   presentations: z.array(whatever),

@@ -4,9 +4,9 @@ import { GradusError } from '../../core/errors.ts';
 import type { Boundary } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
-import type { TaskRef } from '../../core/refs.ts';
+import type { MadeTaskRef, TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
-import type { Demonstration, SubjectBlock, TierFinding } from '../contract/environment.ts';
+import type { Demonstration, Proposed, SubjectBlock, TierFinding } from '../contract/environment.ts';
 import type { SessionEnd, EpisodeEnd } from '../contract/session.ts';
 import type { ToolFacts } from './facts.ts';
 import type { SentImage } from './images.ts';
@@ -16,13 +16,13 @@ import type { SentImage } from './images.ts';
 
 /** An episode as verifiers see it; its task is made where it is judged. */
 export interface HostCandidate {
-  ref: TaskRef;
+  ref: MadeTaskRef;
   episode: Pick<Episode, 'turns' | 'status' | 'session' | 'calls'>;
 }
 
 /** An episode's session, wherever it lives: all that any process needs to go on with it. */
 export interface SessionAsk {
-  ref: TaskRef;
+  ref: MadeTaskRef;
   /** The episode's. */
   id: string;
   /** What it has taken so far. */
@@ -47,7 +47,7 @@ export interface Called {
 
 export interface AskKinds {
   /** The user's messages of tasks, and their tools where they are not the environment's. */
-  tasks: { item: TaskRef; answer: { prompt: string; tools?: ToolFacts[] } };
+  tasks: { item: MadeTaskRef; answer: { prompt: string; tools?: ToolFacts[] } };
   demonstrations: {
     item: { ref: TaskRef; index: number };
     answer: { prompt: string; demonstration: Demonstration; tools?: ToolFacts[] };
@@ -75,6 +75,8 @@ export interface AskKinds {
     item: HostCandidate & { verifiers: readonly string[] };
     answer: { prompt: string; said: HostedVerdict[] } | null;
   };
+  /** What a proposal comes to. */
+  proposals: { item: HostCandidate; answer: Proposed };
   findings: { item: { verifier: string; subject: Json }; answer: TierFinding };
   /** How subjects are shown to people. */
   presentations: { item: Json; answer: SubjectBlock[] };
@@ -142,6 +144,8 @@ export function functionsOf(kind: AskKind, item: Item): string[] {
       return ['hint()'];
     case 'relabellings':
       return ['relabel()'];
+    case 'proposals':
+      return ['proposals.check()'];
     case 'presentations':
       return ['present()'];
     case 'verdicts':
@@ -156,6 +160,7 @@ const OF_ENVIRONMENTS: readonly AskKind[] = [
   'demonstrations',
   'hints',
   'relabellings',
+  'proposals',
   'endings',
   'closings',
   'presentations',

@@ -52,6 +52,8 @@ export interface EnvironmentFacts {
   verifiers: readonly VerifierFacts[];
   /** It says what other tasks an episode has solved. */
   relabels: boolean;
+  /** By the level that asks for a proposal, the level of the task that it makes; null where it takes none. */
+  proposals: { levels: Record<number, number> } | null;
   /** It has experts. */
   demonstrates: boolean;
   /** It says how its subjects are shown to people. */
@@ -79,6 +81,7 @@ export function environmentFactsOf(environment: Environment, file: string): Envi
     tools: tools.map(toolFacts),
     verifiers: verifiers.map(verifierFacts),
     relabels: environment.relabel !== undefined,
+    proposals: environment.proposals ? { levels: { ...environment.proposals.levels } } : null,
     demonstrates: environment.demonstrate !== undefined,
     presents: environment.present !== undefined,
     resume: environment.sessions?.resume ?? null,

@@ -2,7 +2,7 @@ import { GradusError } from '../../core/errors.ts';
 import type { Observation, ToolCall } from '../../core/episode/episode.ts';
 import type { Incident } from '../../core/episode/incidents.ts';
 import type { Json } from '../../core/json/json.ts';
-import type { Split, TaskRef } from '../../core/refs.ts';
+import type { MadeTaskRef, Split, TaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import { DEFAULT_TOOL_LIMITS } from '../contract/environment.ts';
 import type { Environment, SubjectBlock, TierFinding, ToolContext } from '../contract/environment.ts';
@@ -64,6 +64,7 @@ export class HostedEnvironment {
   readonly tools: readonly ToolFacts[];
   readonly verifiers: readonly VerifierFacts[];
   readonly relabels: boolean;
+  readonly proposals: EnvironmentFacts['proposals'];
   readonly demonstrates: boolean;
   readonly presents: boolean;
   readonly resume: Resume | null;
@@ -79,6 +80,7 @@ export class HostedEnvironment {
     this.tools = facts.tools;
     this.verifiers = facts.verifiers;
     this.relabels = facts.relabels;
+    this.proposals = facts.proposals;
     this.demonstrates = facts.demonstrates;
     this.presents = facts.presents;
     this.resume = facts.resume;
@@ -101,7 +103,10 @@ export class HostedEnvironment {
   }
 
   /** The user's messages, with the tools of tasks that have their own, or why there is none. */
-  tasks(refs: readonly TaskRef[], asker: HostCaller): Promise<(AskKinds['tasks']['answer'] | GradusError)[]> {
+  tasks(
+    refs: readonly MadeTaskRef[],
+    asker: HostCaller,
+  ): Promise<(AskKinds['tasks']['answer'] | GradusError)[]> {
     return this.all('tasks', refs, asker);
   }
 
@@ -185,6 +190,15 @@ export class HostedEnvironment {
   ): Promise<(AskKinds['relabellings']['answer'] | GradusError)[]> {
     const items = failed.map(({ ref, episode }) => ({ ref, episode: seen(episode), verifiers }));
     return this.all('relabellings', items, asker);
+  }
+
+  /** What proposals come to. */
+  proposed(
+    candidates: readonly HostCandidate[],
+    asker: HostCaller,
+  ): Promise<(AskKinds['proposals']['answer'] | GradusError)[]> {
+    const items = candidates.map(({ ref, episode }) => ({ ref, episode: seen(episode) }));
+    return this.all('proposals', items, asker);
   }
 
   /** What a verifier of a tier would be asked about candidates; null where it is not worth asking. */

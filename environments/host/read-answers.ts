@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Json } from '../../core/json/json.ts';
-import type { Demonstration, Task, TierFinding, Verdict } from '../contract/environment.ts';
+import type { Demonstration, Proposed, Task, TierFinding, Verdict } from '../contract/environment.ts';
 import type { ActedFully, SessionEnd } from '../contract/session.ts';
 import { cutText } from './facts.ts';
 import { readImages } from './images.ts';
@@ -19,6 +19,8 @@ const LONGEST_CANONICAL = 256;
 const LONGEST_SUBJECT = 64_000;
 /** Longest state of a fold, and longest last word of a session, as JSON: each call of each episode carries it. */
 const LONGEST_STATE = 64_000;
+/** Longest proposal that is accepted, with its names, as JSON: references to it lie in prompts and sources. */
+const LONGEST_PROPOSAL = 4_600;
 const LONGEST_SNAPSHOT = 1_000_000;
 
 const evidence = z.string().transform((text) => cutText(text, LONGEST_EVIDENCE));
@@ -109,6 +111,19 @@ export const readFinding = (answer: unknown): Read<TierFinding> => read(findingS
 export function readTask(answer: unknown): Read<Task> {
   const task = read(taskShape, answer, 'task');
   return 'fault' in task ? task : { value: answer as Task };
+}
+
+const reason = evidence;
+const proposedShape = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('accepted'), proposal: json, canonical, like: canonical }),
+  z.object({ kind: z.literal('invalid'), reason }),
+  z.object({ kind: z.literal('malformed'), reason }),
+  z.object({ kind: z.literal('set-aside'), reason }),
+]);
+
+export function readProposed(answer: unknown): Read<Proposed> {
+  const proposed = read(proposedShape, answer, 'proposal');
+  return 'fault' in proposed ? proposed : withinSize(proposed.value, LONGEST_PROPOSAL, 'proposal');
 }
 
 /** The environment's own words; null: it has none. */

@@ -1,10 +1,11 @@
 import { GradusError, isA } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
-import type { TaskRef } from '../../core/refs.ts';
+import type { MadeTaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import type {
   Candidate,
   Environment,
+  Proposals,
   Task,
   TierVerifier,
   Tool,
@@ -32,6 +33,7 @@ import {
   readDemonstration,
   readFinding,
   readHint,
+  readProposed,
   readSubject,
   readTask,
   readVerdict,
@@ -120,7 +122,7 @@ async function answerTo(
 ): Promise<AskKinds[AskKind]['answer']> {
   switch (kind) {
     case 'tasks': {
-      const { prompt, tools } = await taskOf(environment, item as TaskRef);
+      const { prompt, tools } = await taskOf(environment, item as MadeTaskRef);
       return { prompt, ...(tools && { tools: tools.map(toolFacts) }) };
     }
     case 'demonstrations': {
@@ -184,6 +186,17 @@ async function answerTo(
       const candidate = await candidateOf(environment, judged);
       return interpreted(verifier, candidate, answer);
     }
+    case 'proposals': {
+      const candidate = await candidateOf(environment, item as HostCandidate);
+      const what = 'proposals.check()';
+      return promised(
+        environment,
+        what,
+        'proposal',
+        () => checkerOf(environment)(ownCopy(candidate), context.signal),
+        readProposed,
+      );
+    }
     case 'findings': {
       const { verifier: name, subject } = item as AskKinds['findings']['item'];
       const { served } = tierVerifier(environment, name);
@@ -246,6 +259,11 @@ function expertOf(environment: Environment): NonNullable<Environment['demonstrat
   throw new GradusError('environment', 'demonstration', `${environment.name} has no demonstrate()`);
 }
 
+function checkerOf({ name, proposals }: Environment): Proposals['check'] {
+  if (proposals) return (candidate, signal) => proposals.check(candidate, signal);
+  throw new GradusError('environment', 'proposal', `${name} has no proposals`);
+}
+
 /** Somebody looks at a page and waits, milliseconds. */
 export const PRESENT_LIMIT_MS = 3000;
 
@@ -271,13 +289,15 @@ const callContext = (
 });
 
 /** Tasks that calls of one episode after another want, by their coordinates. */
-const made = new WeakMap<Environment, Map<string, Promise<Task>>>();
+const madeTasks = new WeakMap<Environment, Map<string, Promise<Task>>>();
 const MOST_TASKS = 512;
 
-async function knownTask(environment: Environment, ref: TaskRef): Promise<Task> {
-  const tasks = made.get(environment) ?? new Map<string, Promise<Task>>();
-  made.set(environment, tasks);
-  const key = `${ref.split} ${ref.level} ${ref.index}`;
+async function knownTask(environment: Environment, ref: MadeTaskRef): Promise<Task> {
+  const tasks = madeTasks.get(environment) ?? new Map<string, Promise<Task>>();
+  madeTasks.set(environment, tasks);
+  // The same place of another source is another task.
+  const made = ref.made ? ` ${JSON.stringify(ref.made)}` : '';
+  const key = `${ref.split} ${ref.level} ${ref.index}${made}`;
   const known = tasks.get(key);
   if (known) return known;
   const task = taskOf(environment, ref);
@@ -290,7 +310,7 @@ async function knownTask(environment: Environment, ref: TaskRef): Promise<Task> 
   return task;
 }
 
-async function taskOf(environment: Environment, ref: TaskRef): Promise<Task> {
+async function taskOf(environment: Environment, ref: MadeTaskRef): Promise<Task> {
   return { ...(await promised(environment, 'task()', 'task', () => environment.task(ref), readTask)), ref };
 }
 

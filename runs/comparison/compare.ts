@@ -8,6 +8,7 @@ import type { Arm } from '../../core/schema/tasks.ts';
 import type { Proportion } from '../../core/statistics/intervals.ts';
 import { totalTime } from '../../core/time/time-split.ts';
 import { figuresOf, sampledToLearn } from '../../core/training/figures.ts';
+import { taskRefOf } from '../../core/training/tasks-again.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import { rolloutsOfRun, rolloutsPrefix } from '../../store/keys.ts';
@@ -264,8 +265,11 @@ async function tasksAt(
 
   function add({ tasks: asked, episodes }: RolloutGroup, group: number): void {
     episodes.forEach(({ task, outcome }, episode) => {
-      const { ref, prompt } = asked[task]!;
-      const name = JSON.stringify([ref.environment, ref.split, ref.level, ref.index]);
+      const { ref: posed, prompt } = asked[task]!;
+      const ref = taskRefOf(posed);
+      // A place in another source is another task.
+      const { source } = posed;
+      const name = JSON.stringify([ref.environment, ref.split, ref.level, ref.index, source?.sha256 ?? null]);
       const known = tasks.get(name) ?? { ref, prompt, episodes: [] };
       tasks.set(name, known);
       known.episodes.push({

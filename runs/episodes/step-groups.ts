@@ -36,12 +36,16 @@ export async function groupsOfStep(
   const late = (verification?.offerLateFor ?? 0) > 0 ? await lateKeys() : [];
   const found = (await read(own)).map((group) => ({ group, rank: rankOf(group) }));
   const offered = (await read(late)).filter(isOffered);
+  /** Proposals of a proposer that is fixed. */
+  const isUntrained = ({ tasks }: RolloutGroup): boolean =>
+    stage.selfPlay?.trainProposer === false &&
+    stage.selfPlay.arms.some(({ asks }) => tasks.some(({ ref }) => ref.level === asks));
   const isBaseline = ({ tasks, episodes }: RolloutGroup): boolean =>
     stage.plan.greedy && episodes.length === tasks.length;
   return {
     groups: [
       ...found
-        .filter(({ group }) => !isBaseline(group))
+        .filter(({ group }) => !isBaseline(group) && !isUntrained(group))
         .toSorted((a, b) => a.rank - b.rank)
         .map(({ group }) => group),
       ...offered,

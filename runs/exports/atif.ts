@@ -1,6 +1,7 @@
 import type { Json } from '../../core/json/json.ts';
 import { episodeFactsOf } from '../../core/episode/facts.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
+import { taskRefOf } from '../../core/training/tasks-again.ts';
 import type { FoundEpisode } from '../find/found-episodes.ts';
 import { placeOf } from '../episodes/place.ts';
 import { callsOf, turnTextOf } from './messages.ts';
@@ -87,7 +88,7 @@ export function atifOf(
       total_steps: turns.length + 1,
     },
     extra: {
-      task: { ...ref },
+      task: { ...taskRefOf(ref) },
       sample: episode.sample,
       weights: group.weights,
       temperature: group.temperature,

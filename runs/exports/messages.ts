@@ -2,6 +2,7 @@ import { callByCall } from '../../core/episode/call-by-call.ts';
 import type { Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import { episodeFactsOf } from '../../core/episode/facts.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
+import { taskRefOf } from '../../core/training/tasks-again.ts';
 import type { ChatMessage } from '../../engine/dialect/contract.ts';
 import type { FoundEpisode } from '../find/found-episodes.ts';
 import { placeOf } from '../episodes/place.ts';
@@ -95,7 +96,7 @@ export function messagesLine(found: FoundEpisode, reward: Pick<RewardSpec, 'comp
     messages: messagesOf(found),
     ...(tools && { tools: tools.map(({ described }) => ({ type: 'function', function: described })) }),
     place: placeOf(place),
-    task: { ...ref },
+    task: { ...taskRefOf(ref) },
     sample: episode.sample,
     weights: group.weights,
     outcome,

@@ -41,6 +41,19 @@ const facts = jsonCodec<StepFacts & { format: string }>(
         staleness: count.optional(),
         staleUpdates: count.optional(),
         sampledByStaleness: z.array(count).optional(),
+        selfPlay: z
+          .looseObject({
+            proposer: z.looseObject({ rewardSum: count, rewardCount: count }),
+            solver: z.looseObject({ rewardSum: count, rewardCount: count }),
+            proposals: count,
+            made: count,
+            repeated: count,
+            known: count,
+            successes: count,
+            trials: count,
+            kept: count,
+          })
+          .optional(),
         turns: count,
         episodes: count,
         calls: counts,

@@ -56,6 +56,8 @@ export function plainTraining(options: PlainRunOptions, signal: AbortSignal) {
     replay: (request) => curriculum.replayGroups(request, signal),
     keepReplayed: (request) => curriculum.keepReplayed(request, signal),
     relabel: (request) => curriculum.relabelEpisodes(request, signal),
+    keepProposals: (request) => curriculum.keepProposals(request, signal),
+    rewardProposals: (request) => curriculum.rewardProposals(request, signal),
     evaluate: (request) => evaluate(ports, request),
     demonstrations: (request) => curriculum.buildDemonstrations(request, signal),
     score: (request) => training.scoreTokens(request, signal),

@@ -28,6 +28,8 @@ import {
   NOT_WITH_STORED,
   refuseActions,
 } from './diagnosis.ts';
+import { checkSelfPlay, proposerArms, selfPlaySchema } from './self-play.ts';
+import type { ProposerArm, SelfPlaySpec } from './self-play.ts';
 import type { RewardRule } from '../reward-rules.ts';
 import type { SamplingSpec } from '../sampling.ts';
 import {
@@ -67,6 +69,7 @@ export const rlStageSchema = z
     maxSteps: count(1e6, 'write another stage').describe('Steps after which the stage ends, at most.'),
     collect: collectSchema,
     exploration: explorationSchema,
+    selfPlay: selfPlaySchema,
     algorithm: algorithmSchema.prefault({}).describe('The training method and its options.'),
     optimizer: methodsOptimizerSchema,
     graduation: z
@@ -151,7 +154,9 @@ export const rlStageSchema = z
 
 type WrittenRlStage = z.output<typeof rlStageSchema>;
 
-export interface RlStageSpec extends Omit<WithArms<WrittenRlStage>, 'mostTries'> {
+export interface RlStageSpec extends Omit<WithArms<WrittenRlStage>, 'mostTries' | 'selfPlay'> {
+  /** With the levels that ask for proposals. */
+  selfPlay?: SelfPlaySpec & { arms: ProposerArm[] };
   /** Absent in runs that began before there was such a limit: what was failed is drawn again without rest. */
   mostTries?: number;
   optimizer: OptimizerSpec;
@@ -162,8 +167,13 @@ export interface RlStageSpec extends Omit<WithArms<WrittenRlStage>, 'mostTries'>
 export type PlateauAction = RlStageSpec['plateau']['action'];
 export type CollapseAction = RlStageSpec['collapse']['action'];
 
-export const rlStageOf = ({ tasks, ...stage }: WrittenRlStage, sampling: SamplingSpec): RlStageSpec => ({
+export const rlStageOf = (
+  { tasks, selfPlay, ...stage }: WrittenRlStage,
+  sampling: SamplingSpec,
+  environments: SpecEnvironments,
+): RlStageSpec => ({
   ...stage,
+  ...(selfPlay && { selfPlay: { ...selfPlay, arms: proposerArms(armsOf(tasks), environments) } }),
   optimizer: {
     ...stage.optimizer,
     learningRate: stage.optimizer.learningRate ?? learningRateOf(stage.algorithm),
@@ -222,6 +232,19 @@ export function checkRlStage(
     });
   }
   const { refills } = plan;
+  checkSelfPlay(
+    stage,
+    {
+      verification: verification !== undefined,
+      refills,
+      greedy: plan.greedy,
+      hindsight: plan.hindsight !== null,
+      perTask: plan.contrast === undefined,
+    },
+    at,
+    environments,
+    refuse,
+  );
   checkCollect(stage, { verification, sampling, rules, refills }, earlier, [...at, 'collect'], refuse);
   for (const { field, message } of refuseAlgorithm(
     stage.algorithm,

@@ -23,9 +23,13 @@ type WrittenStages = z.output<typeof stagesSchema>;
 
 export type StageSpec = RlStageSpec | SupervisedStageSpec;
 
-export const stagesOf = (stages: WrittenStages, sampling: SamplingSpec): StageSpec[] =>
+export const stagesOf = (
+  stages: WrittenStages,
+  sampling: SamplingSpec,
+  environments: SpecEnvironments,
+): StageSpec[] =>
   stages.map((stage) =>
-    stage.kind === 'supervised' ? supervisedStageOf(stage) : rlStageOf(stage, sampling),
+    stage.kind === 'supervised' ? supervisedStageOf(stage) : rlStageOf(stage, sampling, environments),
   );
 
 /** Names that every run uses for its own phases, workflows and objects. */

@@ -55,6 +55,15 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
             {shortNumber(figures['staleness/most']!)} at most
           </Fact>
         )}
+        {rollout?.selfPlay && (
+          <Fact term="self-play">
+            {amountText(rollout.selfPlay.proposals, 'proposal')}: {rollout.selfPlay.made} valid,{' '}
+            {rollout.selfPlay.repeated} of them repeated; {rollout.selfPlay.known} known before,{' '}
+            {rollout.selfPlay.invalid} invalid, {rollout.selfPlay.malformed} malformed,{' '}
+            {rollout.selfPlay.setAside} set aside. New tasks were solved <Success of={rollout.selfPlay} />;{' '}
+            {amountText(rollout.selfPlay.kept, 'task')} kept
+          </Fact>
+        )}
         {batch && (
           <Fact term="trained on">
             {batch.sequences} sequences, {shortNumber(batch.maskedTokens)} of {shortNumber(batch.tokens)}{' '}

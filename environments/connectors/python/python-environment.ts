@@ -1,6 +1,7 @@
 import { GradusError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
 import type { Split, TaskRef } from '../../../core/refs.ts';
+import { taskRefOf } from '../../../core/training/tasks-again.ts';
 import { defineEnvironment, sessionTool } from '../../contract/environment.ts';
 import type {
   Candidate,
@@ -101,7 +102,7 @@ export function pythonExpert(module: PythonModule): (task: Task) => Promise<Demo
 }
 
 const taskAsRead = ({ ref, prompt, answer, info }: Task): Json => ({
-  ref: { ...ref },
+  ref: { ...taskRefOf(ref) },
   prompt,
   answer: answer ?? null,
   info: info ?? null,

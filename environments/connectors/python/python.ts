@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Json } from '../../../core/json/json.ts';
+import { taskRefOf } from '../../../core/training/tasks-again.ts';
 import type { Need, Task } from '../../contract/environment.ts';
 import type { Acted, SessionEnd, Session, SessionPlace } from '../../contract/session.ts';
 import { findInterpreter, setUpCommand } from './interpreter.ts';
@@ -97,7 +98,7 @@ export class PythonModule {
     const ask = (request: Request, signal: AbortSignal): Promise<Json> =>
       worker.ask(request, this.asked({ signal }));
     try {
-      await ask({ do: 'open', task: { ref: { ...ref }, prompt, answer, info } }, place.signal);
+      await ask({ do: 'open', task: { ref: { ...taskRefOf(ref) }, prompt, answer, info } }, place.signal);
     } catch (error) {
       worker.kill();
       throw error;

@@ -43,7 +43,7 @@ export async function openPlainRuns() {
     if (args.includes('--json')) assertOutput(args, done.stdout);
     return done;
   };
-  return { store, train, gradus };
+  return { store, train, gradus, policies, environments };
 }
 
 /** Asks pages for what they have of a store, with no Temporal server at hand. */

@@ -18,12 +18,16 @@ import type {
   EvaluationResult,
   GroupRequest,
   GroupResult,
+  KeepProposalsRequest,
   KeepReplayedRequest,
+  KeptProposals,
   MovingTask,
   RelabelRequest,
   RelabelResult,
   ReplayRequest,
   RetentionRequest,
+  RewardedProposals,
+  RewardProposalsRequest,
   ScoreRequest,
   ScoreResult,
   Span,
@@ -226,6 +230,12 @@ export class ScriptedTraining implements TrainingPorts {
     return request.groups.map(({ ref, task }) => ({ ...ref, key: `${ref.key}#${task}` }));
   }
 
+  async keepProposals(request: KeepProposalsRequest): Promise<KeptProposals> {
+    throw new Error(`step ${request.step} of this stage proposes nothing`);
+  }
+  async rewardProposals(request: RewardProposalsRequest): Promise<RewardedProposals> {
+    throw new Error(`step ${request.step} of this stage proposes nothing`);
+  }
   async keepReplayed({ groups, step }: KeepReplayedRequest): Promise<number[]> {
     const all = groups.map((_, place) => place);
     return this.script.tooFar === undefined ? all : all.filter((place) => !this.script.tooFar!(step, place));

@@ -1,0 +1,134 @@
+import { z } from 'zod';
+import { amount, count } from '../../fields.ts';
+import type { Refuse, SpecEnvironments } from '../check.ts';
+import type { Path } from '../strict.ts';
+import type { Arm, WrittenTasks } from '../tasks.ts';
+
+/** What a step of self-play may make of proposals: they are compared with each other. */
+const MOST_PROPOSALS = 4096;
+
+/**
+ * Self-play of a proposer and a solver, which are one policy: Absolute Zero (Zhao et al. 2025, arXiv 2505.03335), with the
+ * uncertainty reward and the repetition penalty of R-Zero (Huang et al. 2025, arXiv 2508.05004) as choices.
+ */
+export const selfPlaySchema = z
+  .strictObject({
+    proposals: count(MOST_PROPOSALS, 'take more steps').describe(
+      'Prompts per step that ask the policy for a task, in equal parts over the levels of `tasks`.',
+    ),
+    samples: count(64, 'ask with more prompts').default(1).describe('Proposals per such prompt.'),
+    references: count(16, 'the prompt shows all of them', 0)
+      .default(6)
+      .describe('Earlier proposals of the same level that a prompt shows, as far as there are any.'),
+    learnability: z
+      .enum(['absolute-zero', 'r-zero'])
+      .default('absolute-zero')
+      .describe(
+        'Reward of a proposal by the part p of the samples that solve it. absolute-zero: 1 − p, and 0 where p is 0. r-zero: 1 − 2·|p − 1/2|.',
+      ),
+    repetitionPenalty: amount(10, 'it would be all that counts')
+      .default(1)
+      .describe(
+        "Weight of the share of the step's proposals that resemble this one, taken off its reward (R-Zero).",
+      ),
+    invalidReward: z
+      .number()
+      .min(-10)
+      .max(0)
+      .default(-0.5)
+      .describe('Reward of a proposal that is no new task: refused by the sandbox, or known already.'),
+    malformedReward: z
+      .number()
+      .min(-10)
+      .max(0)
+      .default(-1)
+      .describe('Reward of a proposal that is not written as was asked.'),
+    trainProposer: z
+      .boolean()
+      .default(true)
+      .describe('Train on proposals, too. false: the proposer is fixed but for what solving teaches.'),
+    mostTasks: count(4096, 'a worker reads all of them')
+      .default(1024)
+      .describe('Tasks of a level that are kept, at most; the oldest are dropped.'),
+  })
+  .optional()
+  .describe(
+    'The policy also proposes the tasks that it learns to solve, in turns with solving them; see docs/self-play.md.',
+  );
+
+export type SelfPlaySpec = NonNullable<z.output<typeof selfPlaySchema>>;
+
+/** A level that a policy is asked at, and that of the tasks which it makes there. */
+export interface ProposerArm {
+  environment: string;
+  asks: number;
+  level: number;
+}
+
+/** Those that make tasks of the stage's levels; an environment without any has none. */
+export const proposerArms = (arms: readonly Arm[], environments: SpecEnvironments): ProposerArm[] =>
+  arms.flatMap(({ environment, level }) => {
+    const proposes = environments.get(environment)?.proposals?.levels ?? {};
+    const asking = Object.entries(proposes).find(([, made]) => made === level);
+    return asking ? [{ environment, asks: Number(asking[0]), level }] : [];
+  });
+
+/** What self-play does not go with. `at` is the path of the stage. */
+export function checkSelfPlay(
+  stage: {
+    tasks: WrittenTasks;
+    groupsPerStep: number;
+    collect: { kind: string };
+    selfPlay?: SelfPlaySpec | undefined;
+  },
+  beside: {
+    verification: boolean;
+    refills: number;
+    greedy: boolean;
+    hindsight: boolean;
+    /** Rewards are compared with others of their own task alone. */
+    perTask: boolean;
+  },
+  at: Path,
+  environments: SpecEnvironments,
+  refuse: Refuse,
+): void {
+  const { selfPlay, groupsPerStep, collect } = stage;
+  if (!selfPlay) return;
+  const path = [...at, 'selfPlay'];
+  stage.tasks.forEach(({ environment, levels }, i) => {
+    const known = environments.get(environment);
+    if (!known) return;
+    const made = Object.values(known.proposals?.levels ?? {});
+    const missing = levels.filter((level) => known.levels.includes(level) && !made.includes(level));
+    if (missing.length > 0)
+      refuse(
+        [...at, 'tasks', i, 'levels'],
+        `no policy can make tasks of "${environment}" at level ${missing.join(', ')}; it can at: ${made.join(', ') || 'none'}`,
+      );
+  });
+  if (selfPlay.proposals * selfPlay.samples > groupsPerStep)
+    refuse(
+      [...path, 'proposals'],
+      `makes up to ${selfPlay.proposals * selfPlay.samples} new tasks a step, and each is solved in it: raise groupsPerStep above its ${groupsPerStep}, or lower it`,
+    );
+  if (selfPlay.mostTasks < groupsPerStep)
+    refuse([...path, 'mostTasks'], `must hold those of a step: at least groupsPerStep, ${groupsPerStep}`);
+  if (collect.kind !== 'on-policy')
+    refuse(path, `needs both roles in one step: leave out collect, which is ${collect.kind}`);
+  if (beside.verification)
+    refuse(
+      path,
+      'rewards proposals in the step that makes them, before late verdicts: leave out verification',
+    );
+  if (beside.perTask && selfPlay.trainProposer && selfPlay.samples === 1)
+    refuse(
+      [...path, 'samples'],
+      'leaves a proposal nothing to be compared with: take the algorithm reinforce++ with baseline level, or 2 samples or more',
+    );
+  if (beside.refills > 0 || beside.greedy || beside.hindsight)
+    refuse(
+      path,
+      'does not go with methods that draw tasks again, sample greedily, or correct episodes: choose grpo or reinforce++',
+    );
+}
