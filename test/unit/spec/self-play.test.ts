@@ -1,0 +1,83 @@
+import { describe, expect, test } from 'vitest';
+import { programsEnvironment } from '../../../environments/families/programs/environment.ts';
+import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';
+import { environmentFactsOf } from '../../../environments/host/facts.ts';
+import { hostedHere } from '../../../environments/host/hosted-environment.ts';
+import { parseSpec } from '../../../spec/parse-spec.ts';
+import { selfPlaySpec } from '../../support/self-play-spec.ts';
+
+const programs = programsEnvironment();
+const environments = new Map([
+  ['programs', hostedHere(programs)],
+  ['calculator', hostedHere(calculatorEnvironment())],
+]);
+
+/** The spec with another stage of self-play. */
+function stageWith(changes: object, more: object = {}) {
+  const { stages, ...spec } = selfPlaySpec();
+  const [warmStart, play] = stages;
+  return parseSpec({ ...spec, ...more, stages: [warmStart, { ...play, ...changes }] }, 'run', environments);
+}
+const selfPlay = { proposals: 12 };
+
+describe('a stage of self-play', () => {
+  test('knows at which levels it asks for tasks of its own', () => {
+    const arms = [4, 5, 6].map((asks) => ({ environment: 'programs', asks, level: asks - 3 }));
+    expect(stageWith({}).stages[1]).toMatchObject({ selfPlay: { arms, references: 2, trainProposer: true } });
+    const one = stageWith({ tasks: [{ environment: 'programs', levels: [2] }] }).stages[1];
+    expect(one).toMatchObject({ selfPlay: { arms: [{ environment: 'programs', asks: 5, level: 2 }] } });
+  });
+
+  test.each([
+    ['more proposals than tasks', { selfPlay: { proposals: 19 } }, /makes up to 19 new tasks a step/],
+    ['several samples of each', { selfPlay: { proposals: 12, samples: 2 } }, /makes up to 24 new tasks/],
+    [
+      'room for fewer than a step has',
+      { selfPlay: { ...selfPlay, mostTasks: 17 } },
+      /at least groupsPerStep, 18/,
+    ],
+    [
+      'levels that ask',
+      { tasks: [{ environment: 'programs', levels: [1, 4] }] },
+      /at level 4; it can at: 1, 2, 3/,
+    ],
+    [
+      'an environment without proposals',
+      { tasks: [{ environment: 'calculator', levels: [1] }] },
+      /it can at: none/,
+    ],
+    [
+      'steps ahead',
+      {
+        collect: { kind: 'pipelined', lag: 1 },
+        algorithm: { kind: 'reinforce++', baseline: 'level', importanceCap: 2 },
+      },
+      /needs both roles in one step/,
+    ],
+    [
+      'single proposals compared with themselves',
+      { algorithm: { kind: 'grpo' } },
+      /nothing to be compared with/,
+    ],
+    ['refills', { algorithm: { kind: 'dapo' }, selfPlay: { proposals: 6, samples: 2 } }, /draw tasks again/],
+    [
+      'a KL that is not used',
+      { algorithm: { kind: 'reinforce++', baseline: 'level', klCoefficient: 0.1 } },
+      /does nothing with baseline level/,
+    ],
+  ])('is refused with %s', (_, changes, why) => {
+    expect(() => stageWith(changes)).toThrow(why);
+  });
+
+  test('compares by groups where a prompt has several proposals, or none is trained', () => {
+    expect(stageWith({ algorithm: { kind: 'grpo' }, selfPlay: { proposals: 6, samples: 2 } })).toBeDefined();
+    expect(
+      stageWith({ algorithm: { kind: 'grpo' }, selfPlay: { ...selfPlay, trainProposer: false } }),
+    ).toBeDefined();
+  });
+});
+
+test('what can be known of proposals without running a line is told to workers', () => {
+  expect(environmentFactsOf(programs, 'here').proposals).toEqual({ levels: { 4: 1, 5: 2, 6: 3 } });
+  expect(environmentFactsOf(calculatorEnvironment(), 'here').proposals).toBeNull();
+});
