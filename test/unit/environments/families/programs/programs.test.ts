@@ -201,6 +201,15 @@ describe('proposals', () => {
     expect(await propose(4, `${heldOut} for -4`)).toMatchObject({ kind: 'set-aside' });
   });
 
+  test.each([
+    ['throws', "x => { throw new Error('no') }", /ends in/],
+    ['never ends', 'x => { for (;;); }', /ends in/],
+    ['gives text', "x => 'seven'", /no whole number/],
+    ['is no program', 'x => (', /./],
+  ])('what %s is refused where it is run, whoever wrote it', async (_, source, why) => {
+    expect(await outputsOf(source, [1], signal)).toEqual({ fault: expect.stringMatching(why) as string });
+  });
+
   test('what gives another result each time is refused where it is run, whoever wrote it', async () => {
     const source = 'let n = 0; globalThis.f = (x) => x + Date.now() % 1e6 + Math.random()';
     expect(await outputsOf(source, [1], signal)).toHaveProperty('fault');
