@@ -109,11 +109,11 @@ function somePrograms(): Expression[] {
 function tasksOf(kind: Kind, program: Expression): ProgramTask[] {
   const random = new RandomStream(FAMILY, kind, writeProgram(program));
   const probes = random.shuffle([...PROBES]);
-  const inputs = probes.map((_, i) =>
+  // Of an induction 0 and 1 are shown, which say most of a line.
+  const inputs =
     kind === 'induction'
-      ? Array.from({ length: SHOWN }, (_, k) => probes[(i + 5 * k) % probes.length]!)
-      : [probes[i]!],
-  );
+      ? probes.filter((x) => x !== 0 && x !== 1).map((x) => [0, 1, x])
+      : probes.map((x) => [x]);
   const good = inputs
     .map((some): ProgramTask => ({ program, inputs: some }))
     .filter((task) => tooEasy(kind, task) === null);
