@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { callKey } from '../core/episode/acts.ts';
 import type { AgentCall, EpisodeSession, EpisodeStatus, ToolCall } from '../core/episode/episode.ts';
@@ -11,8 +12,8 @@ import { sha256Hex } from '../store/digest.ts';
 import type { ObjectStore } from '../store/objects/object-store.ts';
 import { Problem } from './problem.ts';
 
-/** Of a call's arguments as JSON: each is kept with its episode. */
-const MOST_ARGUMENT_BYTES = 2 ** 20;
+/** Of a call's name and its arguments as JSON: each is kept with its episode. */
+const MOST_CALL_BYTES = 2 ** 20;
 
 /** A call that was made, as it is stored before it is answered. */
 export interface MadeCall extends AgentCall {
@@ -35,13 +36,13 @@ export interface OfferedTools {
   isOnce(tool: string): boolean;
   /**
    * All attempts at a call that its tool has. `before`: what was made before it, in order. Throws what breaks the call, and
-   * the signal's reason.
+   * the signal's reason. What it gives stores what the call brought; what that throws breaks no call.
    */
   make(
     call: ToolCall,
     at: { nth: number; key: string; before: readonly MadeCall[] },
     signal: AbortSignal,
-  ): Promise<Pick<MadeCall, 'observation' | 'session'>>;
+  ): Promise<() => Promise<Pick<MadeCall, 'observation' | 'session'>>>;
 }
 
 /** How a call was sent. */
@@ -54,6 +55,8 @@ export interface SentCall {
 interface BegunCall {
   nth: number;
   call: ToolCall;
+  /** Who began it: another process may have the same episode while its loss is not yet known; absent in older versions. */
+  by?: string;
 }
 
 const call = z.looseObject({ name: z.string(), arguments: z.json() });
@@ -66,7 +69,7 @@ const madeCalls = jsonCodec<MadeCall>(
 type Broken = Pick<Extract<EpisodeStatus, { kind: 'failed' }>, 'boundary' | 'reason'>;
 
 export interface EpisodeToolsOptions {
-  store: ObjectStore;
+  store: Pick<ObjectStore, 'find' | 'putIfAbsent' | 'listFolder'>;
   /** Where calls are put, without a `/` at its end. */
   folder: string;
   /** The agent begins from the start, and its calls are counted from the first. */
@@ -91,6 +94,9 @@ export class EpisodeTools {
   private readonly made = new Map<string, MadeCall>();
   /** Begun by this process, which knows what became of them. */
   private readonly own = new Set<string>();
+  private readonly by = randomUUID();
+  /** What was first asked for under an Idempotency-Key, by its id. */
+  private readonly keyed = new Map<string, string>();
   /** Of an earlier attempt, and not asked for in this one. */
   private readonly unasked = new Set<string>();
   /** Equal calls so far, by their digest. */
@@ -118,20 +124,28 @@ export class EpisodeTools {
     return [...this.made.values()].toSorted((a, b) => a.nth - b.nth);
   }
 
+  /** Calls that were begun, and of which nobody knows what they did. */
+  get unfinished(): ToolCall[] {
+    return [...this.begun].flatMap(([id, { call }]) => (this.made.has(id) ? [] : [call]));
+  }
+
   /** What a call brings. Throws Problem for one that is not made, and what the store throws. */
   async take(call: ToolCall, { idempotencyKey, gone }: SentCall): Promise<MadeCall> {
-    const bytes = Buffer.byteLength(JSON.stringify(call.arguments));
-    if (bytes > MOST_ARGUMENT_BYTES)
+    const bytes = Buffer.byteLength(call.name) + Buffer.byteLength(JSON.stringify(call.arguments));
+    if (bytes > MOST_CALL_BYTES)
       throw new Problem(
         413,
         'arguments_too_large',
-        `The arguments of a call may have ${MOST_ARGUMENT_BYTES} bytes, and these have ${bytes}`,
+        `The name and the arguments of a call may have ${MOST_CALL_BYTES} bytes, and these have ${bytes}`,
       );
     const digest = digestOf([call.name, call.arguments]);
     const id = idempotencyKey === undefined ? this.nextId(digest) : this.idOfKey(idempotencyKey, digest);
-    gone.addEventListener('abort', () => this.lost.set(digest, [...(this.lost.get(digest) ?? []), id]), {
-      once: true,
-    });
+    // Who has a key asks by it again.
+    if (idempotencyKey === undefined) {
+      const lose = (): void => void this.lost.set(digest, [...(this.lost.get(digest) ?? []), id]);
+      if (gone.aborted) lose();
+      else gone.addEventListener('abort', lose, { once: true });
+    }
     this.unasked.delete(id);
     const known = this.made.get(id) ?? this.running.get(id);
     if (known) return known;
@@ -165,7 +179,10 @@ export class EpisodeTools {
   private idOfKey(idempotencyKey: string, digest: string): string {
     const id = digestOf(['key', idempotencyKey]);
     const { call } = this.begun.get(id) ?? {};
-    if (!call || digestOf([call.name, call.arguments]) === digest) return id;
+    // One of a session may wait for others, and is not begun.
+    const first = call ? digestOf([call.name, call.arguments]) : (this.keyed.get(id) ?? digest);
+    this.keyed.set(id, first);
+    if (first === digest) return id;
     throw new Problem(
       400,
       'idempotency_key_reused',
@@ -207,11 +224,11 @@ export class EpisodeTools {
         );
       const key = callKey(this.offered.episode, nth);
       const before = this.calls.filter((one) => one.nth < nth);
-      const brought = await this.offered.make(call, { nth, key, before }, this.stop.signal).catch((error) => {
+      const keep = await this.offered.make(call, { nth, key, before }, this.stop.signal).catch((error) => {
         this.stop.signal.throwIfAborted();
         throw this.broke(error);
       });
-      const kept = { nth, call, ...brought };
+      const kept = { nth, call, ...(await keep()) };
       const { value } = await store.putIfAbsent(`${folder}/calls/${id}.json`, madeCalls, kept);
       this.made.set(id, value);
       return value;
@@ -238,12 +255,14 @@ export class EpisodeTools {
         'too_many_calls',
         `This episode has had its ${offered.mostCalls} calls of tools: raise agent.environmentTools.maxCalls`,
       );
-    const one = { nth: this.begun.size + 1, call };
+    const one = { nth: this.begun.size + 1, call, by: this.by };
     // Before anything else is awaited: the next call has the next number.
     this.begun.set(id, one);
-    this.own.add(id);
-    await options.store.putIfAbsent(`${options.folder}/begun-calls/${id}.json`, begunCalls, one);
-    return one;
+    const key = `${options.folder}/begun-calls/${id}.json`;
+    const { value } = await options.store.putIfAbsent(key, begunCalls, one);
+    if (value.by === this.by) this.own.add(id);
+    this.begun.set(id, value);
+    return value;
   }
 
   private assertGoesOn(): void {

@@ -1,6 +1,7 @@
-import type { EpisodeStatus, Turn } from '../../../core/episode/episode.ts';
+import type { EpisodeStatus, ToolCall, Turn } from '../../../core/episode/episode.ts';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { TaskRef } from '../../../core/refs.ts';
+import { isDeath } from '../../../environments/host/asks.ts';
 import type { Called } from '../../../environments/host/asks.ts';
 import type { EpisodeEnd } from '../../../environments/contract/session.ts';
 import { toolAttempts } from '../../../environments/host/facts.ts';
@@ -50,11 +51,13 @@ export function offeredTools(context: AgentTools): OfferedTools {
             signal,
           },
         );
-        const { observation, session: kept } = await context.putImages(called);
-        return { observation, ...(kept && { session: kept }) };
+        return async () => {
+          const { observation, session: kept } = await context.putImages(called);
+          return { observation, ...(kept && { session: kept }) };
+        };
       } catch (error) {
         signal.throwIfAborted();
-        incident?.(environment.threw(`tool ${call.name}`, messageOf(error)));
+        if (!isDeath(error)) incident?.(environment.threw(`tool ${call.name}`, messageOf(error)));
         throw error;
       }
     },
@@ -74,18 +77,19 @@ function asTurns(calls: readonly MadeCall[]): {
 
 /**
  * An episode with the calls that its agent made, and the last word of their session, which is let go of. One whose call broke
- * has failed.
+ * has failed, and one that ended in the middle of a call that may have changed something: no verifier would know of it.
  */
 export async function withCalls(
   context: AgentTools,
-  { calls, broken }: Pick<EpisodeTools, 'calls' | 'broken'>,
+  { calls, broken, unfinished }: Pick<EpisodeTools, 'calls' | 'broken' | 'unfinished'>,
   { task, episode }: FollowedEpisode,
   signal: AbortSignal,
 ): Promise<FollowedEpisode> {
   const { environment, incident } = context;
+  const failed = broken ?? (episode.status.kind === 'failed' ? undefined : cutOff(context, unfinished));
   const made = {
     ...episode,
-    ...(broken && { status: { kind: 'failed' as const, ...broken } }),
+    ...(failed && { status: { kind: 'failed' as const, ...failed } }),
     ...(calls.length > 0 && { calls: calls.map(({ call, observation }) => ({ call, observation })) }),
   };
   if (environment.resume === null) return { task, episode: made };
@@ -105,6 +109,18 @@ export async function withCalls(
     const status = { kind: 'failed' as const, boundary, reason: messageOf(error) } as const;
     return { task, episode: { ...made, status } };
   }
+}
+
+/** Why an episode has failed that has such calls; undefined where they were without effect. */
+function cutOff(
+  { tools }: Pick<AgentTools, 'tools'>,
+  unfinished: readonly ToolCall[],
+): EpisodeTools['broken'] {
+  const effective = tools.filter(({ effect }) => effect !== 'pure').map(({ name }) => name);
+  const cut = unfinished.find(({ name }) => effective.includes(name));
+  if (!cut) return undefined;
+  const reason = `The agent ended before its call of ${cut.name} did, and what that has done nobody can say: let it wait for its calls`;
+  return { boundary: 'environment', reason };
 }
 
 function endOf(status: EpisodeStatus, ended: boolean): EpisodeEnd {

@@ -1,0 +1,202 @@
+import { expect, test } from 'vitest';
+import { offeredTools, withCalls } from '../../../activities/rollout/agents/environment-tools.ts';
+import type { AgentTools } from '../../../activities/rollout/agents/environment-tools.ts';
+import type { Episode, ToolCall } from '../../../core/episode/episode.ts';
+import { DIED } from '../../../environments/host/asks.ts';
+import { environmentFactsOf } from '../../../environments/host/facts.ts';
+import { hostedHere, HostedEnvironment } from '../../../environments/host/hosted-environment.ts';
+import { EpisodeTools } from '../../../gateway/episode-tools.ts';
+import type { EpisodeToolsOptions } from '../../../gateway/episode-tools.ts';
+import { defineEnvironment, defineTool, sessionTool, z } from '../../../index.ts';
+
+// What a hostile agent, or two processes with one episode, may do with the tools of an environment.
+
+type Store = EpisodeToolsOptions['store'];
+
+/** Objects in memory, as bytes, each written once. */
+function memory(): Store {
+  const objects = new Map<string, Uint8Array>();
+  return {
+    async find(key, codec) {
+      const bytes = objects.get(key);
+      return bytes ? codec.decode(bytes, key) : null;
+    },
+    async putIfAbsent(key, codec, value) {
+      const given = await codec.encode(value);
+      const bytes = objects.get(key) ?? given;
+      objects.set(key, bytes);
+      return { ref: { key, sha256: '', bytes: bytes.length }, value: codec.decode(bytes, key) };
+    },
+    async listFolder(folder) {
+      return { keys: [...objects.keys()].filter((key) => key.startsWith(folder)), folders: [] };
+    },
+  };
+}
+
+/** Letters that were really sent; each waits for `hold`. */
+function depot(hold: () => Promise<unknown> = () => Promise.resolve()) {
+  const sent: string[] = [];
+  const letter = (name: string, effect: 'pure' | 'once') =>
+    defineTool({
+      name,
+      description: 'Sends a letter.',
+      arguments: z.strictObject({ to: z.string() }),
+      placement: 'long',
+      effect,
+      cost: { seconds: 0, usd: 0 },
+      run: async ({ to }) => {
+        sent.push(to);
+        await hold();
+        return `sent to ${to}`;
+      },
+    });
+  const defined = defineEnvironment({
+    name: 'depot',
+    levels: [1],
+    tools: [
+      sessionTool({
+        name: 'pack',
+        description: 'Packs a thing.',
+        arguments: z.strictObject({ thing: z.string() }),
+      }),
+      letter('send', 'once'),
+      letter('look', 'pure'),
+    ],
+    verifiers: [],
+    sessions: {
+      resume: 'fold',
+      open: (): string[] => [],
+      act: (packed: string[], { arguments: given }) => {
+        const { thing } = given as { thing: string };
+        return { state: [...packed, thing], did: `${packed.length + 1} packed` };
+      },
+    },
+    task: (ref) => ({ ref, prompt: 'Pack.' }),
+    taskCount: () => 1,
+  });
+  const environment = hostedHere(defined);
+  const about: AgentTools = {
+    environment,
+    ref: { environment: 'depot', split: 'train', level: 1, index: 0 },
+    tools: environment.tools,
+    episodeId: 'episode',
+    mostCalls: 10,
+    incident: undefined,
+    putImages: (called) => Promise.resolve(called),
+  };
+  return { sent, about, defined };
+}
+
+const opened = (about: AgentTools, store: Store, more: Partial<EpisodeToolsOptions> = {}) =>
+  EpisodeTools.open(offeredTools(about), {
+    store,
+    folder: 'agent',
+    startsOver: true,
+    onBroken: () => undefined,
+    ...more,
+  });
+
+const connected = (idempotencyKey?: string) => ({ idempotencyKey, gone: new AbortController().signal });
+const pack = (thing: string): ToolCall => ({ name: 'pack', arguments: { thing } });
+const letterTo = (to: string, name = 'send'): ToolCall => ({ name, arguments: { to } });
+
+test('two processes that begin the same call do not both make it, where it must be made once only', async () => {
+  const { sent, about } = depot();
+  const store = memory();
+  const [one, other] = [await opened(about, store), await opened(about, store)];
+  const both = await Promise.allSettled([
+    one.take(letterTo('A'), connected()),
+    other.take(letterTo('A'), connected()),
+  ]);
+  expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+  expect(sent).toEqual(['A']);
+});
+
+test('a key that was used with another call is refused while that call waits for its turn', async () => {
+  let go = (): void => undefined;
+  const held = new Promise<void>((resolve) => (go = resolve));
+  const { about } = depot(() => held);
+  const tools = await opened(about, memory());
+  const first = tools.take(letterTo('A'), connected());
+  const keyed = tools.take(pack('cup'), connected('key'));
+  await expect(tools.take(pack('lid'), connected('key'))).rejects.toMatchObject({
+    code: 'idempotency_key_reused',
+  });
+  go();
+  await first;
+  expect((await keyed).call).toEqual(pack('cup'));
+});
+
+test('a call whose client had gone before it was looked at is not made again', async () => {
+  const { about } = depot();
+  const tools = await opened(about, memory());
+  const before = await tools.take(pack('cup'), { gone: AbortSignal.abort() });
+  expect(await tools.take(pack('cup'), connected())).toBe(before);
+});
+
+test('a call under a key that was lost is asked for by its key, and an equal one without is another', async () => {
+  const { about } = depot();
+  const tools = await opened(about, memory());
+  const gone = new AbortController();
+  await tools.take(pack('cup'), { idempotencyKey: 'key', gone: gone.signal });
+  gone.abort();
+  expect((await tools.take(pack('cup'), connected('key'))).observation.text).toBe('1 packed');
+  expect((await tools.take(pack('cup'), connected())).observation.text).toBe('2 packed');
+});
+
+test('the name of a call has no more room than its arguments', async () => {
+  const { about } = depot();
+  const tools = await opened(about, memory());
+  const long = { name: 'x'.repeat(2 ** 20), arguments: {} };
+  await expect(tools.take(long, connected())).rejects.toMatchObject({ status: 413 });
+  const other = { name: '__proto__', arguments: {} };
+  expect((await tools.take(other, connected())).observation.error).toBe('unknown-tool');
+});
+
+test('a store that is away while images are put breaks no call: the whole attempt fails', async () => {
+  const { about } = depot();
+  const failures: unknown[] = [];
+  const away = new Error('the store is away');
+  const tools = await opened({ ...about, putImages: () => Promise.reject(away) }, memory(), {
+    onFailure: (error) => failures.push(error),
+  });
+  await expect(tools.take(pack('cup'), connected())).rejects.toBe(away);
+  expect(failures).toEqual([away]);
+  expect(tools.broken).toBeUndefined();
+});
+
+test('that a process died over a call is told by who saw it', async () => {
+  const { about, defined } = depot();
+  const died = { boundary: 'tool' as const, type: DIED, message: 'died', retryable: false };
+  const environment = new HostedEnvironment(environmentFactsOf(defined, 'a file'), {
+    ask: () => Promise.resolve([{ error: died }]),
+  });
+  const incidents: unknown[] = [];
+  const incident = (one: unknown): void => void incidents.push(one);
+  const tools = await opened({ ...about, environment, incident }, memory());
+  await expect(tools.take(pack('cup'), connected())).rejects.toMatchObject({ code: 'episode_failed' });
+  expect(tools.broken).toEqual({ boundary: 'tool', reason: 'died' });
+  expect(incidents).toEqual([]);
+});
+
+test.each([
+  ['send', 'failed'],
+  ['look', 'answered'],
+])('an agent that ends in the middle of its call of %s has an episode that has %s', async (name, kind) => {
+  let reached = (): void => undefined;
+  const begun = new Promise<void>((resolve) => (reached = resolve));
+  const { sent, about } = depot(() => {
+    reached();
+    return new Promise(() => undefined);
+  });
+  const tools = await opened(about, memory());
+  const cut = tools.take(letterTo('A', name), connected());
+  await begun;
+  await Promise.all([tools.close(), expect(cut).rejects.toMatchObject({ code: 'episode_ended' })]);
+  expect(sent).toEqual(['A']);
+  const episode = { status: { kind: 'answered', answer: 'done' } } as unknown as Episode;
+  const { signal } = new AbortController();
+  const whole = await withCalls(about, tools, { task: {} as never, episode }, signal);
+  expect(whole.episode.calls).toBeUndefined();
+  expect(whole.episode.status.kind).toBe(kind);
+});
