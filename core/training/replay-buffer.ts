@@ -6,7 +6,7 @@ import { gather } from './collect-rollouts.ts';
 import type { EpisodeSource, StepEpisodes } from './episode-source.ts';
 import { samplingAt } from './exploration.ts';
 import type { StageInput, StageState } from './stage.ts';
-import type { ReplayFacts } from './step-facts.ts';
+import type { ReplayFacts, RolloutFacts } from './step-facts.ts';
 
 // A part of each step is groups of earlier steps (experience replay, Lin 1992); the rest is sampled by the weights that
 // are trained. What is replayed follows from the spec alone: the order of groups is theirs by age or by advantage, and
@@ -197,12 +197,13 @@ export class ReplayBuffer implements EpisodeSource {
   }
 }
 
-/** The facts of a step that came to no training: its groups are in the buffer again. */
-export const notReplayed = (facts: ReplayFacts): ReplayFacts => ({
-  ...facts,
-  groups: 0,
-  byStaleness: [0],
-  buffered: facts.buffered + facts.groups,
+/** The facts of a step that came to no training: its groups are in the buffer again, and what is left of it is fresh. */
+export const notReplayed = (
+  facts: ReplayFacts,
+): Pick<RolloutFacts, 'replayed' | 'staleness' | 'staleUpdates'> => ({
+  replayed: { ...facts, groups: 0, byStaleness: [0], buffered: facts.buffered + facts.groups },
+  staleness: 0,
+  staleUpdates: 0,
 });
 
 /**

@@ -370,12 +370,11 @@ async function stageStep(
         ...rolloutFacts(summary, collected.otherTokens),
         ...(played && { selfPlay: played.facts }),
         ...begun.staleness,
-        ...(begun.replayed && {
-          replayed: trained === null ? notReplayed(begun.replayed.facts) : begun.replayed.facts,
-        }),
         ...(begun.updatesBehind !== undefined && {
           staleUpdates: begun.updatesBehind + Math.max(0, (trained?.metrics.updates ?? 0) - 1),
         }),
+        ...(begun.replayed &&
+          (trained === null ? notReplayed(begun.replayed.facts) : { replayed: begun.replayed.facts })),
         ...(begun.givenUp && { givenUp: true as const }),
       },
       batch: batchFacts(updated?.batch ?? null),

@@ -124,8 +124,9 @@ describe('a stage with a replay buffer', () => {
     });
     const [, , untrained, next] = keysOf(ports).map((keys) => keys.map((key) => key.replace(/#.*/, '')));
     expect(untrained!.slice(2)).toEqual(next!.slice(2));
-    const { replayed } = ports.facts[2]!.rollout!;
+    const { replayed, staleness, staleUpdates } = ports.facts[2]!.rollout!;
     expect(replayed).toMatchObject({ groups: 0, byStaleness: [0] });
+    expect({ staleness, staleUpdates }).toEqual({ staleness: 0, staleUpdates: 0 });
     expect(ports.facts[3]!.rollout!.replayed!.buffered).toBe(replayed!.buffered - 2);
   });
 
@@ -142,19 +143,27 @@ describe('a stage with a replay buffer', () => {
     ]);
   });
 
-  test('goes on where it continues as new, whatever the step', async () => {
-    const whole = await train(collecting({ priority: 'advantage' }));
-    for (let at = 1; at < 8; at++) {
-      let kept: StageState | undefined;
-      const ports = await train(collecting({ priority: 'advantage' }), {}, async (state, carried) => {
-        if (state.step < at) return 'go';
-        kept = JSON.parse(JSON.stringify(await carried())) as StageState;
-        return 'stop';
-      });
-      await train(collecting({ priority: 'advantage' }), {}, go, kept ?? null, ports);
-      expect(keysOf(ports)).toEqual(keysOf(whole));
-    }
-  });
+  test.each([
+    ['', {}],
+    [', also behind one that came to no training', { gapAt: 3, decisions: ['continue'] }],
+  ] as [string, Partial<Script>][])(
+    'goes on where it continues as new, whatever the step%s',
+    async (_, script) => {
+      const ofAll = () => collecting({ priority: 'advantage', maxStaleness: 8 });
+      const scripted = () => ({ ...script, ...(script.decisions && { decisions: [...script.decisions] }) });
+      const whole = await train(ofAll(), scripted());
+      for (let at = 1; at < 8; at++) {
+        let kept: StageState | undefined;
+        const ports = await train(ofAll(), scripted(), async (state, carried) => {
+          if (state.step < at) return 'go';
+          kept = JSON.parse(JSON.stringify(await carried())) as StageState;
+          return 'stop';
+        });
+        await train(ofAll(), {}, go, kept ?? null, ports);
+        expect(keysOf(ports)).toEqual(keysOf(whole));
+      }
+    },
+  );
 });
 
 test('groups are replayed by their age, or by advantage with the older of equal ones first', () => {
