@@ -11,6 +11,7 @@ import type {
   OpenEvaluateRequest,
 } from '../../core/requests.ts';
 import { dialectOfSpec } from '../../core/schema/dialect.ts';
+import { fits } from '../../core/ladder/budget.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 import type { EvaluateSpec, ExpectedVerdicts } from '../../core/schema/evaluate.ts';
 import type { TaskSamples } from '../../core/training/evaluated.ts';
@@ -48,13 +49,13 @@ export async function openEvaluate(
   const { checkpoint: named, dialect, dryRun } = readEvaluate(written);
   const name = runNameOf(workflowId);
   if (named === undefined) {
-    const expected = expectedOf(parseEvaluate(written, name, null, environments), environments);
+    const expected = expectedVerdicts(parseEvaluate(written, name, null, environments), environments);
     return { spec: null, ...(expected && { expected }), dryRun };
   }
   const { run, ref } = await checkpointNamed(store, named, { signal });
   const base = (await store.find(runKey(run), runClaims, { signal }))?.spec ?? null;
   const parsed = parseEvaluate(written, name, base, environments);
-  const expected = expectedOf(parsed, environments);
+  const expected = expectedVerdicts(parsed, environments);
   const manifest = await readManifest(store, ref.manifest, { signal });
   const { policy, asks } = evaluatedPolicy(parsed.policy, manifest, held);
   if (policy && asks) return { spec: null, dryRun, ask: policy };
@@ -83,10 +84,10 @@ export async function openEvaluate(
 }
 
 /**
- * What the verdicts of a tier may cost at most, where one judges: every answer has one. Throws GradusError('spec', 'invalid')
- * where that may pass the tier's budget, which would leave a part of the answers unjudged.
+ * What the verdicts of a tier may cost at most as it declares them, where one judges: every answer has one. Throws
+ * GradusError('spec', 'invalid') where that may pass the tier's budget, which would leave a part of the answers unjudged.
  */
-function expectedOf(
+export function expectedVerdicts(
   { verification, evaluation }: Pick<EvaluateSpec, 'verification' | 'evaluation'>,
   environments: Environments,
 ): ExpectedVerdicts | undefined {
@@ -106,7 +107,7 @@ function expectedOf(
   const { perStep = Infinity, count = Infinity, seconds = Infinity, usd = Infinity } = tier.budget;
   const most = { count: Math.min(count, perStep), seconds, usd };
   for (const field of ['count', 'seconds', 'usd'] as const) {
-    if (expected[field] <= most[field]) continue;
+    if (fits(most[field], expected[field])) continue;
     throw new GradusError(
       'spec',
       'invalid',

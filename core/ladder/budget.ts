@@ -28,10 +28,11 @@ export const emptyAccount = (): Account => ({
 /** Room for rounding of sums; a budget of 0.3 holds three computations of 0.1. */
 const SLACK = 1e-9;
 
+export const fits = (limit: number | undefined, taken: number): boolean =>
+  limit === undefined || taken <= limit * (1 + SLACK);
+
 /** Whether one more computation of this expected cost fits beside what is spent and promised. */
 export function hasRoom(budget: Budget, account: Account, cost: Spent): boolean {
-  const fits = (limit: number | undefined, taken: number): boolean =>
-    limit === undefined || taken <= limit * (1 + SLACK);
   return (
     fits(budget.count, account.count + account.reserved.count + 1) &&
     fits(budget.seconds, account.seconds + account.reserved.seconds + cost.seconds) &&
