@@ -14,6 +14,8 @@ import { Problem } from './problem.ts';
 
 /** Of a call's name and its arguments as JSON: each is kept with its episode. */
 const MOST_CALL_BYTES = 2 ** 20;
+/** Of all calls of an episode together, which is one object with others. */
+const MOST_BYTES = 16 * MOST_CALL_BYTES;
 
 /** A call that was made, as it is stored before it is answered. */
 export interface MadeCall extends AgentCall {
@@ -95,6 +97,8 @@ export class EpisodeTools {
   /** Begun by this process, which knows what became of them. */
   private readonly own = new Set<string>();
   private readonly by = randomUUID();
+  /** Of the calls that were begun. */
+  private bytes = 0;
   /** What was first asked for under an Idempotency-Key, by its id. */
   private readonly keyed = new Map<string, string>();
   /** Of an earlier attempt, and not asked for in this one. */
@@ -131,7 +135,7 @@ export class EpisodeTools {
 
   /** What a call brings. Throws Problem for one that is not made, and what the store throws. */
   async take(call: ToolCall, { idempotencyKey, gone }: SentCall): Promise<MadeCall> {
-    const bytes = Buffer.byteLength(call.name) + Buffer.byteLength(JSON.stringify(call.arguments));
+    const bytes = bytesOf(call);
     if (bytes > MOST_CALL_BYTES)
       throw new Problem(
         413,
@@ -203,6 +207,7 @@ export class EpisodeTools {
     };
     await Promise.all([read('begun-calls', begunCalls, this.begun), read('calls', madeCalls, this.made)]);
     for (const [id, { call }] of this.begun) {
+      this.bytes += bytesOf(call);
       const digest = digestOf([call.name, call.arguments]);
       if (startsOver) this.unasked.add(id);
       else this.counts.set(digest, (this.counts.get(digest) ?? 0) + 1);
@@ -214,6 +219,11 @@ export class EpisodeTools {
       this.assertGoesOn();
       const { store, folder } = this.options;
       const { nth } = this.begun.get(id) ?? (await this.begin(id, call));
+      const told = this.own.has(id) ? null : await store.find(`${folder}/calls/${id}.json`, madeCalls);
+      if (told) {
+        this.made.set(id, told);
+        return told;
+      }
       if (!this.own.has(id) && this.offered.isOnce(call.name))
         throw this.broke(
           new GradusError(
@@ -255,6 +265,14 @@ export class EpisodeTools {
         'too_many_calls',
         `This episode has had its ${offered.mostCalls} calls of tools: raise agent.environmentTools.maxCalls`,
       );
+    const bytes = this.bytes + bytesOf(call);
+    if (bytes > MOST_BYTES)
+      throw new Problem(
+        413,
+        'arguments_too_large',
+        `The names and arguments of an episode's calls may have ${MOST_BYTES} bytes together, and these have ${bytes}`,
+      );
+    this.bytes = bytes;
     const one = { nth: this.begun.size + 1, call, by: this.by };
     // Before anything else is awaited: the next call has the next number.
     this.begun.set(id, one);
@@ -286,6 +304,9 @@ export class EpisodeTools {
     return new Problem(409, 'episode_failed', `This episode has failed: ${this.broken.reason}`);
   }
 }
+
+const bytesOf = ({ name, arguments: given }: ToolCall): number =>
+  Buffer.byteLength(name) + Buffer.byteLength(JSON.stringify(given));
 
 const digestOf = (value: Json): string =>
   sha256Hex(new TextEncoder().encode(canonicalJson(value))).slice(0, 32);

@@ -101,14 +101,23 @@ const pack = (thing: string): ToolCall => ({ name: 'pack', arguments: { thing } 
 const letterTo = (to: string, name = 'send'): ToolCall => ({ name, arguments: { to } });
 
 test('two processes that begin the same call do not both make it, where it must be made once only', async () => {
-  const { sent, about } = depot();
+  let go = (): void => undefined;
+  const held = new Promise<void>((resolve) => (go = resolve));
+  const { sent, about } = depot(() => held);
   const store = memory();
-  const [one, other] = [await opened(about, store), await opened(about, store)];
-  const both = await Promise.allSettled([
-    one.take(letterTo('A'), connected()),
-    other.take(letterTo('A'), connected()),
-  ]);
-  expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+  const [one, other, later] = [
+    await opened(about, store),
+    await opened(about, store),
+    await opened(about, store),
+  ];
+  const first = one.take(letterTo('A'), connected());
+  await expect(other.take(letterTo('A'), connected())).rejects.toMatchObject({ code: 'episode_failed' });
+  expect(other.broken).toMatchObject({ boundary: 'infra' });
+  go();
+  const brought = await first;
+  // What has come meanwhile is known.
+  expect(await later.take(letterTo('A'), connected())).toEqual(brought);
+  expect(later.broken).toBeUndefined();
   expect(sent).toEqual(['A']);
 });
 
@@ -151,6 +160,18 @@ test('the name of a call has no more room than its arguments', async () => {
   await expect(tools.take(long, connected())).rejects.toMatchObject({ status: 413 });
   const other = { name: '__proto__', arguments: {} };
   expect((await tools.take(other, connected())).observation.error).toBe('unknown-tool');
+});
+
+test('all calls of an episode have a bound together, also where it is started over', async () => {
+  const { about } = depot();
+  const store = memory();
+  const tools = await opened({ ...about, mostCalls: 100 }, store);
+  const large = (n: number): ToolCall => ({ name: `${n}`.padEnd(1_040_000, 'x'), arguments: {} });
+  for (let n = 0; n < 16; n++) await tools.take(large(n), connected());
+  await expect(tools.take(large(16), connected())).rejects.toMatchObject({ status: 413 });
+  const over = await opened({ ...about, mostCalls: 100 }, store, { startsOver: false });
+  await expect(over.take(large(16), connected())).rejects.toMatchObject({ status: 413 });
+  expect(over.calls).toHaveLength(16);
 });
 
 test('a store that is away while images are put breaks no call: the whole attempt fails', async () => {
