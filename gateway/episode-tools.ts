@@ -133,6 +133,12 @@ export class EpisodeTools {
     return [...this.begun].flatMap(([id, { call }]) => (this.made.has(id) ? [] : [call]));
   }
 
+  /** Calls of an earlier attempt that this one has not asked for, and that a session cannot take back. */
+  get notRepeated(): ToolCall[] {
+    if (!this.offered.inSession) return [];
+    return [...this.unasked].map((id) => this.begun.get(id)!.call);
+  }
+
   /** What a call brings. Throws Problem for one that is not made, and what the store throws. */
   async take(call: ToolCall, { idempotencyKey, gone }: SentCall): Promise<MadeCall> {
     const bytes = bytesOf(call);

@@ -1,4 +1,4 @@
-import type { EpisodeStatus, ToolCall, Turn } from '../../../core/episode/episode.ts';
+import type { EpisodeStatus, Turn } from '../../../core/episode/episode.ts';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { TaskRef } from '../../../core/refs.ts';
 import { isDeath } from '../../../environments/host/asks.ts';
@@ -81,12 +81,13 @@ function asTurns(calls: readonly MadeCall[]): {
  */
 export async function withCalls(
   context: AgentTools,
-  { calls, broken, unfinished }: Pick<EpisodeTools, 'calls' | 'broken' | 'unfinished'>,
+  tools: Pick<EpisodeTools, 'calls' | 'broken' | 'unfinished' | 'notRepeated'>,
   { task, episode }: FollowedEpisode,
   signal: AbortSignal,
 ): Promise<FollowedEpisode> {
   const { environment, incident } = context;
-  const failed = broken ?? (episode.status.kind === 'failed' ? undefined : cutOff(context, unfinished));
+  const { calls, broken } = tools;
+  const failed = broken ?? (episode.status.kind === 'failed' ? undefined : gapIn(context, tools));
   const made = {
     ...episode,
     ...(failed && { status: { kind: 'failed' as const, ...failed } }),
@@ -111,16 +112,22 @@ export async function withCalls(
   }
 }
 
-/** Why an episode has failed that has such calls; undefined where they were without effect. */
-function cutOff(
+/** Why nobody can say what an agent did that has ended by itself; undefined where its calls say it. */
+function gapIn(
   { tools }: Pick<AgentTools, 'tools'>,
-  unfinished: readonly ToolCall[],
+  { unfinished, notRepeated: [other] }: Pick<EpisodeTools, 'unfinished' | 'notRepeated'>,
 ): EpisodeTools['broken'] {
+  const failed = (reason: string) => ({ boundary: 'environment' as const, reason });
+  if (other)
+    return failed(
+      `started over, it did not call ${other.name} as before, and a session cannot take a call back: let it call the same in the same order`,
+    );
   const effective = tools.filter(({ effect }) => effect !== 'pure').map(({ name }) => name);
   const cut = unfinished.find(({ name }) => effective.includes(name));
   if (!cut) return undefined;
-  const reason = `The agent ended before its call of ${cut.name} did, and what that has done nobody can say: let it wait for its calls`;
-  return { boundary: 'environment', reason };
+  return failed(
+    `The agent ended before its call of ${cut.name} did, and what that has done nobody can say: let it wait for its calls`,
+  );
 }
 
 function endOf(status: EpisodeStatus, ended: boolean): EpisodeEnd {

@@ -96,6 +96,13 @@ const opened = (about: AgentTools, store: Store, more: Partial<EpisodeToolsOptio
     ...more,
   });
 
+/** The episode of an agent that has answered. */
+async function answered(about: AgentTools, tools: EpisodeTools): Promise<Episode> {
+  const episode = { status: { kind: 'answered', answer: 'done' } } as unknown as Episode;
+  const { signal } = new AbortController();
+  return (await withCalls(about, tools, { task: {} as never, episode }, signal)).episode;
+}
+
 const connected = (idempotencyKey?: string) => ({ idempotencyKey, gone: new AbortController().signal });
 const pack = (thing: string): ToolCall => ({ name: 'pack', arguments: { thing } });
 const letterTo = (to: string, name = 'send'): ToolCall => ({ name, arguments: { to } });
@@ -215,9 +222,22 @@ test.each([
   await begun;
   await Promise.all([tools.close(), expect(cut).rejects.toMatchObject({ code: 'episode_ended' })]);
   expect(sent).toEqual(['A']);
-  const episode = { status: { kind: 'answered', answer: 'done' } } as unknown as Episode;
-  const { signal } = new AbortController();
-  const whole = await withCalls(about, tools, { task: {} as never, episode }, signal);
-  expect(whole.episode.calls).toBeUndefined();
-  expect(whole.episode.status.kind).toBe(kind);
+  const episode = await answered(about, tools);
+  expect(episode.calls).toBeUndefined();
+  expect(episode.status.kind).toBe(kind);
+});
+
+test('one that is started over and leaves out a call of the session has failed', async () => {
+  const { about } = depot();
+  const store = memory();
+  const first = await opened(about, store);
+  for (const thing of ['cup', 'lid']) await first.take(pack(thing), connected());
+  const second = await opened(about, store);
+  await second.take(pack('cup'), connected());
+  expect((await answered(about, second)).status).toMatchObject({
+    kind: 'failed',
+    reason: expect.stringContaining('it did not call pack as before') as string,
+  });
+  await second.take(pack('lid'), connected());
+  expect((await answered(about, second)).status.kind).toBe('answered');
 });
