@@ -3,7 +3,7 @@ import { runFunction } from '../../sandbox/webassembly/function-run.ts';
 import type { Candidate, Proposed } from '../../contract/environment.ts';
 import { isNamed, readProgram, writeProgram } from './program.ts';
 import type { Expression } from './program.ts';
-import { behaviourOf, kindOf, likeOf, PROBES, SHOWN, splitOf, tooEasy } from './tasks.ts';
+import { asksWhatIsHeldOut, behaviourOf, kindOf, likeOf, PROBES, SHOWN, splitOf, tooEasy } from './tasks.ts';
 import type { Kind, ProgramTask } from './tasks.ts';
 
 /** Largest result of a program, on either side of 0. */
@@ -37,6 +37,8 @@ export async function checkProposal({ task, answer }: Candidate, signal: AbortSi
   const behaviour = behaviourOf(program);
   if (splitOf(behaviour) !== 'train')
     return { kind: 'set-aside', reason: 'its program is one that is held out' };
+  if (asksWhatIsHeldOut(kind, read))
+    return { kind: 'set-aside', reason: 'its examples are those of a task that is held out' };
   return {
     kind: 'accepted',
     proposal: toJson(read),

@@ -12,6 +12,7 @@ export const KINDS: readonly Kind[] = ['deduction', 'abduction', 'induction'];
 
 /** Level 1, 2 and 3 are the kinds; 4, 5 and 6 ask for a task of one. */
 export const kindOf = (level: number): Kind => KINDS[(level - 1) % KINDS.length]!;
+const INDUCTION = 1 + KINDS.indexOf('induction');
 export const asksForTask = (level: number): boolean => level > KINDS.length;
 
 /** What a program is tried with, and told apart by from all others. */
@@ -105,6 +106,13 @@ function somePrograms(): Expression[] {
   return written.map((text) => readProgram(`x => ${text}`) as Expression);
 }
 
+/** The examples that an induction shows, in whatever order: who is asked sees nothing else of its program. */
+export const examplesOf = ({ program, inputs }: ProgramTask): string =>
+  inputs
+    .toSorted((a, b) => a - b)
+    .map((x) => `${x} ${valueOf(program, x) + 0}`)
+    .join(', ');
+
 /** Tasks of a kind that a program is good for, in an order of its own. */
 function tasksOf(kind: Kind, program: Expression): ProgramTask[] {
   const random = new RandomStream(FAMILY, kind, writeProgram(program));
@@ -140,6 +148,18 @@ export function generated({ split, level, index }: MadeTaskRef, past = 0): Progr
   const { tasks } = programs.at({ split, index: at });
   return tasks[Math.floor(at / programs.count(split)) % tasks.length]!;
 }
+
+const heldOutExamples = new Set(
+  (['heldout', 'test'] as const).flatMap((split) =>
+    Array.from({ length: taskCount(split, INDUCTION) }, (_, index) =>
+      examplesOf(generated({ environment: FAMILY, split, level: INDUCTION, index })),
+    ),
+  ),
+);
+
+/** Whether an evaluation asks for a program by these examples, of whichever program they are here. */
+export const asksWhatIsHeldOut = (kind: Kind, task: ProgramTask): boolean =>
+  kind === 'induction' && heldOutExamples.has(examplesOf(task));
 
 /** Two programs of one shape resemble each other. */
 export const likeOf = (kind: Kind, program: Expression): string => `${kind} ${shapeOf(program)}`;

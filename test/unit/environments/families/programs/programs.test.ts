@@ -201,6 +201,34 @@ describe('proposals', () => {
     expect(await propose(4, `${heldOut} for -4`)).toMatchObject({ kind: 'set-aside' });
   });
 
+  test('with the examples of a task that is held out are set aside, of whichever program and in whatever order', async () => {
+    const heldOut = new Set(
+      (['heldout', 'test'] as const).flatMap((split) =>
+        Array.from({ length: environment.taskCount(split, 3) }, (_, index) => {
+          const { program, inputs } = taskAt(refAt(3, index, split)).info as {
+            program: string;
+            inputs: number[];
+          };
+          return inputs.map((x) => `${x}:${valueOf(programOf(program), x)}`).join();
+        }),
+      ),
+    );
+    // Programs of training that agree with a held-out one on what is shown, and differ elsewhere.
+    const texts = [2, 3, 4, 5, 6, 7, 8, 9].flatMap((b) =>
+      [1, 2, 3, 4, 5].map((a) => `x => (x + ${a}) % ${b} + x`),
+    );
+    const alike = texts
+      .filter((text) => splitOf(behaviourOf(programOf(text))) === 'train')
+      .flatMap((text) => PROBES.map((x) => ({ text, inputs: [0, 1, x] })))
+      .filter(({ text, inputs }) =>
+        heldOut.has(inputs.map((x) => `${x}:${valueOf(programOf(text), x)}`).join()),
+      );
+    expect(alike.length).toBeGreaterThan(0);
+    for (const { text, inputs } of alike)
+      for (const shown of [inputs, inputs.toReversed()])
+        expect(await propose(6, `${text} for ${shown.join(', ')}`)).toMatchObject({ kind: 'set-aside' });
+  });
+
   test.each([
     ['throws', "x => { throw new Error('no') }", /ends in/],
     ['never ends', 'x => { for (;;); }', /ends in/],
