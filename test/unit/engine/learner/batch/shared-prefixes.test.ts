@@ -6,8 +6,15 @@ import { loadTensorflowBackend } from '../../../../../engine/learner/tensorflow/
 const { native } = await loadTensorflowBackend('cpu');
 const VOCABULARY = 50;
 
+interface Sequence {
+  prompt: number[];
+  completion: number[];
+  /** What counts of the completion; absent: all of it. */
+  counts?: (0 | 1)[];
+}
+
 /** Sequences as prompt and completion; only the latter counts. */
-function batchOf(sequences: { prompt: number[]; completion: number[] }[]) {
+function batchOf(sequences: Sequence[]) {
   const offsets = new Int32Array(sequences.length + 1);
   sequences.forEach(({ prompt, completion }, i) => {
     offsets[i + 1] = offsets[i]! + prompt.length + completion.length;
@@ -16,7 +23,10 @@ function batchOf(sequences: { prompt: number[]; completion: number[] }[]) {
     offsets,
     tokens: Int32Array.from(sequences.flatMap(({ prompt, completion }) => [...prompt, ...completion])),
     mask: Float32Array.from(
-      sequences.flatMap(({ prompt, completion }) => [...prompt.map(() => 0), ...completion.map(() => 1)]),
+      sequences.flatMap(({ prompt, completion, counts }) => [
+        ...prompt.map(() => 0),
+        ...completion.map((_, i) => counts?.[i] ?? 1),
+      ]),
     ),
   };
 }
@@ -48,8 +58,13 @@ const group = (own: number[], samples: number, length = 30) =>
 describe('shared prompts', () => {
   it('keep each token that counts at one position, behind the tokens of its own sequence', () => {
     const tokens = fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 40 });
+    // What tools answer stands between what was sampled, and does not count.
+    const counts = fc.array(fc.constantFrom(0 as const, 1 as const), { minLength: 40, maxLength: 40 });
     const groups = fc.array(
-      fc.record({ prompt: tokens, completions: fc.array(tokens, { minLength: 1, maxLength: 6 }) }),
+      fc.record({
+        prompt: tokens,
+        completions: fc.array(fc.tuple(tokens, counts), { minLength: 1, maxLength: 6 }),
+      }),
       { minLength: 1, maxLength: 6 },
     );
     let shared = 0;
@@ -57,7 +72,7 @@ describe('shared prompts', () => {
       fc.property(groups, fc.constantFrom(1, 2), fc.constantFrom(0, 160), (given, threads, most) => {
         const batch = batchOf(
           given.flatMap(({ prompt, completions }) =>
-            completions.map((completion) => ({ prompt, completion })),
+            completions.map(([completion, counts]) => ({ prompt, completion, counts })),
           ),
         );
         const counted = new Set<number>();
