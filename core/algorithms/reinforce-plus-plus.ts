@@ -23,8 +23,9 @@ import {
  *   baseline `group`: A_t = r − mean r over the samples of one task (REINFORCE++-baseline; its KL, k2, is in the loss, `beta`);
  *   either way standardized over all sampled tokens of the batch; loss: the clipped ratio, mean over all tokens.
  *
- *   baseline `level`: A_t = (r − mean r) / std r over all samples of one environment and level: task-relative REINFORCE++
- *   (Zhao et al. 2025, arXiv 2505.03335, eq. 8). In self-play each role and kind of task has a level, and so its own baseline.
+ *   baseline `level`: A_t = (r − mean r) / std r over all sampled tokens of one environment and level, so that a longer sample
+ *   counts for more: task-relative REINFORCE++ (Zhao et al. 2025, arXiv 2505.03335, eq. 8). In self-play each role and kind
+ *   of task has a level, and so its own baseline.
  */
 const schema = z.strictObject({
   kind: z.literal('reinforce++').describe('Advantages are standardized over the whole batch (Hu 2025).'),

@@ -36,7 +36,7 @@ export interface StepProposals {
   episodes: StepProposal[][];
 }
 
-/** Sorts out what is new. Two that are the same task, however they are written, are one; none is made twice. */
+/** Sorts out what is new. Two that are the same task, however they are written, are one; none that the source has is made again. */
 export function sortOut(
   source: TaskSource,
   checked: readonly (readonly CheckedProposal[])[],
@@ -94,7 +94,7 @@ export function learnabilityOf({ successes, trials }: Solved, by: SelfPlaySpec['
 
 /**
  * What each proposal of a step is rewarded, by group and episode; null where nothing can be said: it was set aside, or no
- * sample of its task could be judged. What resembles others of the step loses their share of it (R-Zero, section 3.2).
+ * sample of its task could be judged. What resembles others of the step loses the share that these are of all its proposals (R-Zero, section 3.2).
  */
 export function rewardProposals(
   episodes: readonly (readonly StepProposal[])[],
