@@ -125,14 +125,34 @@ function tasksOf(kind: Kind, program: Expression): ProgramTask[] {
   const good = inputs
     .map((some): ProgramTask => ({ program, inputs: some }))
     .filter((task) => tooEasy(kind, task) === null);
-  return [...new Map(good.map((task) => [asked(kind, task).prompt, task])).values()].slice(0, TASKS_OF_EACH);
+  return [...new Map(good.map((task) => [asked(kind, task).prompt, task])).values()];
+}
+
+/** Those whose prompt no program of another behaviour has: else a split would ask what another one answers otherwise. */
+function unlikeOthers<One extends { behaviour: string; tasks: ProgramTask[] }>(
+  kind: Kind,
+  all: readonly One[],
+): One[] {
+  const promptOf = (task: ProgramTask): string => asked(kind, task).prompt;
+  const behaviours = new Map<string, Set<string>>();
+  for (const { behaviour, tasks } of all)
+    for (const task of tasks) {
+      const known = behaviours.get(promptOf(task)) ?? new Set();
+      behaviours.set(promptOf(task), known.add(behaviour));
+    }
+  return all.map((one) => ({
+    ...one,
+    tasks: one.tasks.filter((task) => behaviours.get(promptOf(task))!.size === 1).slice(0, TASKS_OF_EACH),
+  }));
 }
 
 const dealt = new Map(
   KINDS.map((kind) => {
-    const all = somePrograms()
-      .map((program) => ({ behaviour: behaviourOf(program), tasks: tasksOf(kind, program) }))
-      .filter(({ tasks }) => tasks.length === TASKS_OF_EACH);
+    const good = somePrograms().map((program) => ({
+      behaviour: behaviourOf(program),
+      tasks: tasksOf(kind, program),
+    }));
+    const all = unlikeOthers(kind, good).filter(({ tasks }) => tasks.length === TASKS_OF_EACH);
     return [kind, dealTasks(FAMILY, all, ({ behaviour }) => behaviour, { shares: SHARES })];
   }),
 );

@@ -113,6 +113,18 @@ describe('tasks', () => {
     expect([...heldout].filter((one) => train.has(one))).toEqual([]);
   });
 
+  test.each([1, 2, 3])('of level %i have prompts that no other split has', (level) => {
+    const promptsOf = (split: Split): string[] =>
+      Array.from(
+        { length: environment.taskCount(split, level) },
+        (_, index) => taskAt(refAt(level, index, split)).prompt,
+      );
+    const train = new Set(promptsOf('train'));
+    const held = [...promptsOf('heldout'), ...promptsOf('test')];
+    expect(new Set(held).size).toBe(held.length);
+    expect(held.filter((prompt) => train.has(prompt))).toEqual([]);
+  });
+
   test('are as many as is said, all of them different', () => {
     for (const level of [1, 2, 3]) {
       const count = environment.taskCount('heldout', level);
