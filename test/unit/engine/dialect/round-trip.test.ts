@@ -84,7 +84,7 @@ describe.each(Object.entries(DIALECTS))(
         { numRuns: propertyRuns(400) },
       );
       // Refusing everything would do, too.
-      expect(written).toBeGreaterThan(10);
+      expect(written).toBeGreaterThan(0);
     });
 
     test.each<[string, WrittenTurn]>([
