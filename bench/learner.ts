@@ -12,7 +12,7 @@ import {
   rowLength,
 } from '../engine/learner/batch/row-packing.ts';
 import { DEFAULT_COMPUTE } from '../engine/learner/contract.ts';
-import type { Learner, TrainBatch } from '../engine/learner/contract.ts';
+import type { Learner, TrainBatch, TrainSettings } from '../engine/learner/contract.ts';
 import { initialWeights } from '../engine/learner/initial-weights.ts';
 import { createLocalLearner } from '../engine/learner/local-learner.ts';
 import { loadTensorflowBackend } from '../engine/learner/tensorflow/backend.ts';
@@ -61,6 +61,24 @@ function packedShare({ tokens, offsets }: TrainBatch): number {
   return (tokens.length - sequences.length) / positions;
 }
 
+/** Steps one after another, from a learner's own last state: tokens per second of each. */
+function stepping(
+  learner: Learner,
+  config: ModelConfig,
+  batch: TrainBatch,
+  settings: Pick<TrainSettings, 'objective' | 'compute'>,
+) {
+  let state = freshState(config, initialWeights(config, 1));
+  return async (): Promise<number> => {
+    const started = performance.now();
+    ({ state } = await learner.step(state, batch, { optimizer: ADAM, ...settings }));
+    const seconds = (performance.now() - started) / 1000;
+    // Kernels are synchronous: this is where a Ctrl-C is heard.
+    await setImmediate();
+    return batch.tokens.length / seconds;
+  };
+}
+
 /** Tokens per second of a training step, the state read back included: one traced graph against op by op. */
 export const learnerBench: Bench = async function* (options) {
   const runs = options.runs ?? (options.quick ? 2 : 7);
@@ -72,22 +90,11 @@ export const learnerBench: Bench = async function* (options) {
     for (const objective of OBJECTIVES) {
       for (const ragged of [false, true]) {
         const batch = batchOf(sequences, ragged);
-        /** Steps one after another, each learner from its own last state. */
-        const stepping = (learner: Learner) => {
-          let state = freshState(CONFIG, initialWeights(CONFIG, 1));
-          return async (): Promise<number> => {
-            const started = performance.now();
-            ({ state } = await learner.step(state, batch, { objective, optimizer: ADAM }));
-            const seconds = (performance.now() - started) / 1000;
-            // Kernels are synchronous: this is where a Ctrl-C is heard.
-            await setImmediate();
-            return batch.tokens.length / seconds;
-          };
-        };
+        const steps = (learner: Learner) => stepping(learner, CONFIG, batch, { objective });
         // The first run traces.
         const { ours, anchor } = await interleavedRuns(
           objective.kind,
-          { ours: stepping(traced), anchor: stepping(eager) },
+          { ours: steps(traced), anchor: steps(eager) },
           (speed) => `${Math.round(speed)} tokens/s`,
           { ...options, runs },
         );
@@ -145,21 +152,11 @@ export const sharedPromptsBench: Bench = async function* (options) {
       const all = [...batch.updates[0]!];
       const positions = (sharePrompts: boolean) =>
         positionsIn(packing(backend, config, { microBatchTokens: 0, sharePrompts }, batch, all)(all));
-      const stepping = (sharePrompts: boolean) => {
-        let state = freshState(config, initialWeights(config, 1));
-        const compute = { ...DEFAULT_COMPUTE, sharePrompts };
-        return async (): Promise<number> => {
-          const started = performance.now();
-          ({ state } = await learner.step(state, batch, { objective: GRPO, optimizer: ADAM, compute }));
-          const seconds = (performance.now() - started) / 1000;
-          // Kernels are synchronous: this is where a Ctrl-C is heard.
-          await setImmediate();
-          return batch.tokens.length / seconds;
-        };
-      };
+      const steps = (sharePrompts: boolean) =>
+        stepping(learner, config, batch, { objective: GRPO, compute: { ...DEFAULT_COMPUTE, sharePrompts } });
       const { ours, anchor } = await interleavedRuns(
         name,
-        { ours: stepping(true), anchor: stepping(false) },
+        { ours: steps(true), anchor: steps(false) },
         (speed) => `${Math.round(speed)} tokens/s`,
         { ...options, runs },
       );

@@ -3,6 +3,7 @@ import { isRewarded, LEARNABILITY } from '../../core/episode/outcome.ts';
 import type { Outcome } from '../../core/episode/outcome.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import { GradusError } from '../../core/errors.ts';
+import { armName } from '../../core/names.ts';
 import type {
   GroupResult,
   KeepProposalsRequest,
@@ -13,7 +14,13 @@ import type {
 import type { ProposerArm } from '../../core/schema/stages/self-play.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import { rewardProposals, sortOut } from '../../core/training/proposals.ts';
-import type { CheckedProposal, Solved, StepProposal, StepProposals } from '../../core/training/proposals.ts';
+import type {
+  CheckedProposal,
+  MadePlace,
+  Solved,
+  StepProposal,
+  StepProposals,
+} from '../../core/training/proposals.ts';
 import type { RoleRewards } from '../../core/training/step-facts.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
@@ -153,21 +160,18 @@ function solvedOf(
   solver: readonly RolloutGroup[],
   reward: RewardSpec,
 ): Solved[] {
-  return made.map(({ environment, level, index }) => {
-    const outcomes = solver.flatMap(({ tasks, episodes }) =>
-      episodes.flatMap(({ task, outcome }) => {
-        const { ref } = tasks[task]!;
-        const isIt =
-          ref.environment === environment &&
-          ref.level === level &&
-          ref.index === index &&
-          ref.source?.sha256 === source?.sha256;
-        return isIt && outcome && isRewarded(outcome) ? [succeeded(reward.components, outcome)] : [];
-      }),
-    );
-    const known = outcomes.filter((success) => success !== null);
-    return { successes: known.filter(Boolean).length, trials: known.length };
-  });
+  const nameOf = (place: MadePlace): string => `${armName(place)}#${place.index}`;
+  const found = new Map(made.map((place): [string, Solved] => [nameOf(place), { successes: 0, trials: 0 }]));
+  for (const { tasks, episodes } of solver)
+    for (const { task, outcome } of episodes) {
+      const { ref } = tasks[task]!;
+      const fared = ref.source?.sha256 === source?.sha256 ? found.get(nameOf(ref)) : undefined;
+      const success = outcome && isRewarded(outcome) ? succeeded(reward.components, outcome) : null;
+      if (!fared || success === null) continue;
+      fared.trials++;
+      if (success) fared.successes++;
+    }
+  return made.map((place) => found.get(nameOf(place))!);
 }
 
 /** Whoever reads the episode is told what became of the proposal, and why. */

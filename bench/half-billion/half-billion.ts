@@ -1,26 +1,21 @@
-import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { ids } from '../../core/names.ts';
 import type { StepReport } from '../../core/ports.ts';
 import { totalTime } from '../../core/time/time-split.ts';
-import { TYPESCRIPT } from '../../engine/own-module.ts';
 import { killInActivity } from '../../test/support/kill-workers.ts';
 import { RunClient } from '../../test/support/run-client.ts';
-import { writeTinyQwen } from '../../test/support/tiny-qwen.ts';
 import { settingsToEnv } from '../../workers/settings.ts';
 import { closing, benchRowsOf } from '../bench.ts';
 import type { Bench, BenchRow } from '../bench.ts';
 import { Child } from '../child.ts';
-import { calculatorTokenizer } from '../engine/handover.ts';
 import { signalsOf } from '../../test/support/histories.ts';
 import { durableRun, withInstallation, withTemporaryFolder } from '../installations.ts';
 import { watchMemory } from '../processes.ts';
+import { writeModel } from './model.ts';
 import type { BenchPart } from './part-process.ts';
 import { halfBillionSpec, STEPS } from './spec.ts';
 
-const MAKE_FULL_SIZE = fileURLToPath(new URL('../../test/parity/models/make-full-size.ts', import.meta.url));
 /** In which the runs come to what is to be killed, and in which a part is done. */
 const A_WHILE_MS = 1_200_000;
 
@@ -38,8 +33,7 @@ export const halfBillionBench: Bench = async function* (options) {
   };
   await withTemporaryFolder(async (scratch) => {
     const folder = path.join(scratch, 'model');
-    if (options.quick) await writeTinyQwen(folder, calculatorTokenizer(), { maxPositions: 256 });
-    else await promisify(execFile)(process.execPath, ['--import', TYPESCRIPT, MAKE_FULL_SIZE, folder]);
+    await writeModel(folder, options);
     const modules = { GRADUS_ENVIRONMENTS: fileURLToPath(new URL('babble.ts', import.meta.url)) };
     await withInstallation({ ...options, env: modules }, async (client, { workers, settings }) => {
       const { signal } = options;

@@ -1,19 +1,14 @@
-import { execFile } from 'node:child_process';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import type { Json } from '../../core/json/json.ts';
-import { TYPESCRIPT } from '../../engine/own-module.ts';
-import { writeTinyQwen } from '../../test/support/tiny-qwen.ts';
 import { benchRowsOf, interleavedRuns } from '../bench.ts';
 import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
 import { Child, withChildren } from '../child.ts';
 import type { ChildAnswer } from '../child.ts';
-import { calculatorTokenizer } from '../engine/handover.ts';
 import { agree, benchPrompt, TOP_P } from '../engine/speed.ts';
 import { anchor, compareEngines, ourEngine, THREADS } from '../engine/engines.ts';
 import { withTemporaryFolder } from '../installations.ts';
 import { ADAM, GRPO } from '../specs.ts';
+import { writeModel } from './model.ts';
 import { LEARNER, LORA } from './spec.ts';
 
 const BENCH = 'half-billion:peers';
@@ -33,8 +28,7 @@ const VOCABULARY = 151_000;
 export const halfBillionPeersBench: Bench = async function* (options) {
   yield* await withTemporaryFolder(async (scratch) => {
     const folder = path.join(scratch, 'model');
-    if (options.quick) await writeTinyQwen(folder, calculatorTokenizer(), { maxPositions: 256 });
-    else await promisify(execFile)(process.execPath, ['--import', TYPESCRIPT, MAKE_FULL_SIZE, folder]);
+    await writeModel(folder, options);
     const sizes = options.quick
       ? { decoded: 8, newTokens: 8, vocabulary: 20 }
       : { decoded: 32, newTokens: 64, vocabulary: VOCABULARY };
@@ -43,8 +37,6 @@ export const halfBillionPeersBench: Bench = async function* (options) {
     return [...decoded, ...(await stepping(folder, sizes, { ...options, runs }))];
   });
 };
-
-const MAKE_FULL_SIZE = fileURLToPath(new URL('../../test/parity/models/make-full-size.ts', import.meta.url));
 
 interface Sizes {
   /** New tokens of each sequence, in decoding alone and in steps. */

@@ -34,8 +34,9 @@ export async function putTaskSource(
   { arms }: TaskSource,
   options: CallOptions = {},
 ): Promise<BlobRef> {
-  const value = JSON.parse(canonicalJson({ arms, format: FORMAT } as unknown as Json)) as StoredSource;
-  const sha256 = sha256Hex(new TextEncoder().encode(canonicalJson(value as unknown as Json)));
+  const text = canonicalJson({ arms, format: FORMAT } as unknown as Json);
+  const sha256 = sha256Hex(new TextEncoder().encode(text));
+  const value = JSON.parse(text) as StoredSource;
   return (await store.putIfAbsent(taskSourceKey(run, sha256), sources, value, options)).ref;
 }
 
