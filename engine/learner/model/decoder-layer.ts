@@ -6,7 +6,7 @@ import { attention } from './attention.ts';
 import { addBias, linear } from './linear.ts';
 import { rmsNorm } from './rms-norm.ts';
 import { rope } from './rope.ts';
-import { rowsAt } from './shared-positions.ts';
+import { rowsAt } from './rows-at.ts';
 import { swiglu } from './swiglu.ts';
 
 /** Tokens [N], mask [B, 1, T, T], RoPE's tables [1, T, 1, D] for keys, and for queries times 1/√D. */
@@ -51,8 +51,8 @@ export function decoderLayer(
     const b = parameters.get(adapterName(module, 'B')) as Tensor2D;
     return tf.add(y, tf.mul(linear(backend, linear(backend, x, a), b), loraScale));
   };
-  const atPlaces = (x: Tensor2D): Tensor2D => (positionOf ? rowsAt(tf, x, positionOf) : x);
-  const atPositions = (x: Tensor2D): Tensor2D => (placeOf ? rowsAt(tf, x, placeOf) : x);
+  const atPlaces = (x: Tensor2D): Tensor2D => (positionOf ? rowsAt(backend, x, positionOf) : x);
+  const atPositions = (x: Tensor2D): Tensor2D => (placeOf ? rowsAt(backend, x, placeOf) : x);
   const inHeads = (x: Tensor2D, count: number) =>
     tf.reshape<Rank.R4>(atPlaces(x), [rows, length, count, headSize]);
   const normedHeads = (x: Tensor2D, name: 'q' | 'k', count: number) => {

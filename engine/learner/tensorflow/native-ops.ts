@@ -84,6 +84,22 @@ export class NativeOps {
     return { loss: loss as Tensor1D, backprop: backprop as Tensor2D };
   }
 
+  /** Rows of x [M, d] at `indices` [K], int32: [K, d]. tfjs itself would read the indices to look at each. */
+  gatherRows(x: Tensor2D, indices: Tensor1D): Tensor2D {
+    const { binding } = this.kernels;
+    const int32 = (name: string) => ({ name, type: binding.TF_ATTR_TYPE, value: binding.TF_INT32 });
+    const attributes = [
+      { name: 'batch_dims', type: binding.TF_ATTR_INT, value: 0 },
+      this.type('Tparams'),
+      int32('Tindices'),
+      int32('Taxis'),
+    ];
+    return this.tf.tidy(() => {
+      const axis = this.tf.scalar(0, 'int32');
+      return this.kernels.executeSingleOutput('GatherV2', attributes, [x, indices, axis]) as Tensor2D;
+    });
+  }
+
   /** Half the squared L2 norm. */
   halfSquaredNorm(x: Tensor): Tensor {
     return this.kernels.executeSingleOutput('L2Loss', [this.type('T')], [x]);

@@ -33,7 +33,7 @@ export function graphNodes(
     };
   });
   recording.ops.forEach(({ outputs }, i) => {
-    outputs.forEach(({ id }, j) => names.set(id, j === 0 ? `op${i}` : `op${i}:${j}`));
+    outputs.forEach((id, j) => names.set(id, j === 0 ? `op${i}` : `op${i}:${j}`));
   });
 
   const reference = (id: number): string => {
@@ -88,7 +88,7 @@ const isRounded = ({ name, attributes }: RecordedOp): boolean =>
 
 /** What the results depend on. */
 function liveOps({ ops, outputs }: Recording): Set<RecordedOp> {
-  const producer = new Map(ops.flatMap((op) => op.outputs.map(({ id }) => [id, op] as const)));
+  const producer = new Map(ops.flatMap((op) => op.outputs.map((id) => [id, op] as const)));
   const live = new Set<RecordedOp>();
   const pending = [...outputs];
   for (let id = pending.pop(); id !== undefined; id = pending.pop()) {

@@ -24,7 +24,7 @@ interface SavedModel {
 const MOST_TRACES = 24;
 
 /**
- * Runs each program as one TensorFlow graph: the eager ops of one run are recorded, written as a SavedModel and
+ * Runs each program as one TensorFlow graph: its ops are recorded, written as a SavedModel and
  * loaded. TensorFlow then runs independent ops side by side, reuses buffers and crosses into JavaScript once, some
  * two times faster than op by op. A new shape costs a trace of 0.2 to 2 s.
  */
@@ -33,12 +33,7 @@ export function createTracedRunner(tf: Tf, native: NativeOps): Runner {
 
   const load = async (program: Program, inputs: Tensor[]) => {
     const { binding } = native.kernels;
-    const { results, ...recording } = recordGraph(
-      native,
-      (inputs) => tf.tidy(() => program.compute(inputs)),
-      inputs,
-    );
-    for (const tensor of results) tensor.dispose();
+    const recording = recordGraph(native, (inputs) => tf.tidy(() => program.compute(inputs)), inputs);
     const described = inputs.map(({ dtype, shape }) => ({
       dtype: dtype === 'int32' ? binding.TF_INT32 : binding.TF_FLOAT,
       shape,
