@@ -7,8 +7,8 @@ import { loadHfDirectory } from '../../engine/hf-directory.ts';
 import type { Learner, TrainState } from '../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../engine/learner/local-learner.ts';
 import { initialAdapter } from '../../engine/lora/initial-adapter.ts';
-import { mergeAdapter } from '../../engine/lora/merge-adapter.ts';
 import type { LocalPolicy } from '../../engine/policy.ts';
+import { pageAligned } from '../../engine/page-aligned.ts';
 import { freshState } from '../../test/support/engine/tiny.ts';
 import { serveChild } from '../child.ts';
 import { ADAM, GRPO } from '../specs.ts';
@@ -74,6 +74,12 @@ async function seconds(work: () => Promise<void>): Promise<number> {
 await serveChild({
   async load(asked: { folder: string; threads: number; lora: LoraSpec; compute: LearnerSpec }) {
     const { config, weights } = await loadHfDirectory(asked.folder);
+    // As what passes to a learner's process is.
+    for (const [name, { shape, data: given }] of weights) {
+      const data = new Float32Array(pageAligned(given.byteLength));
+      data.set(given);
+      weights.set(name, { shape, data });
+    }
     ({ compute } = asked);
     policy = createDecoder({ threads: asked.threads });
     await policy.load('0', config, weights);
@@ -89,7 +95,7 @@ await serveChild({
     const rollout = await seconds(async () => void (group = await sampled(asked)));
     const update = await seconds(() => learn(group, asked.prompt.length));
     const handOver = await seconds(() =>
-      policy!.load(String(steps), state.config, mergeAdapter(state.config, state.weights, state.adapter!)),
+      policy!.load(String(steps), state.config, state.weights, state.adapter),
     );
     return { rollout, learn: update, handOver };
   },

@@ -1,5 +1,6 @@
 /** The learner's own process: answers a parent over IPC, one step or scoring at a time. Ends with the parent. */
 import { Worker } from 'node:worker_threads';
+import { pageAligned } from '../../page-aligned.ts';
 import type { Learner } from '../contract.ts';
 import { createLocalLearner } from '../local-learner.ts';
 import { FILE, toSentError } from './messages.ts';
@@ -31,7 +32,7 @@ async function handle(message: ToLearner): Promise<void> {
     return;
   }
   if (!learner) throw new Error(`a ${message.kind} came before the start`);
-  const request = await readValue(FILE, message.request);
+  const request = await readValue(FILE, message.request, pageAligned);
   if (message.kind === 'step') await step(learner, request as StepRequest);
   else await score(learner, request as ScoringRequest);
 }

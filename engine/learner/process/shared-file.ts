@@ -35,11 +35,18 @@ export async function writeValue(file: number, value: unknown): Promise<Written>
   return { arrays: at, outline: bytes.length };
 }
 
+type Allocate = (bytes: number) => ArrayBuffer;
+const ordinary: Allocate = (bytes) => new ArrayBuffer(bytes);
+
 /** What was written, in arrays of its own; the file is empty afterwards. */
-export async function readValue(file: number, { arrays, outline }: Written): Promise<unknown> {
+export async function readValue(
+  file: number,
+  { arrays, outline }: Written,
+  allocate = ordinary,
+): Promise<unknown> {
   const bytes = Buffer.allocUnsafeSlow(outline);
   await readAll(file, bytes, arrays);
-  const reader = new OutlineReader(bytes);
+  const reader = new OutlineReader(bytes, allocate);
   reader.readHeader();
   const value: unknown = reader.readValue();
   let at = 0;
@@ -77,9 +84,16 @@ class Outline extends Serializer {
 
 class OutlineReader extends Deserializer {
   readonly arrays: NumberArray[] = [];
+  private readonly allocate: Allocate;
+
+  constructor(bytes: Buffer, allocate: Allocate) {
+    super(bytes);
+    this.allocate = allocate;
+  }
 
   _readHostObject(): NumberArray {
-    const array = new ARRAYS[this.readUint32()]!(this.readDouble());
+    const kind = ARRAYS[this.readUint32()]!;
+    const array = new kind(this.allocate(this.readDouble() * kind.BYTES_PER_ELEMENT));
     this.arrays.push(array);
     return array;
   }

@@ -1,6 +1,7 @@
 import type { Tensor } from '@tensorflow/tfjs';
 import type { ModelConfig, Weights } from '../../../core/model/config.ts';
 import { weightShapes } from '../../../core/model/config.ts';
+import { pageAligned } from '../../page-aligned.ts';
 import type { TensorflowBackend } from '../tensorflow/backend.ts';
 import type { CriticState, TrainState } from '../contract.ts';
 import { criticShapes } from '../critic.ts';
@@ -24,13 +25,18 @@ export interface DeviceState {
 export const uploadWeights = (backend: TensorflowBackend, config: ModelConfig, weights: Weights): Tensor[] =>
   uploadFrozen(backend, weightShapes(config), weights);
 
-/** Where the device is this machine's processor the tensors are the caller's own arrays, which never change. */
+/** Where the device is this machine's processor the tensors are the caller's own arrays if they are aligned, which never change. */
 export const uploadFrozen = ({ tf }: TensorflowBackend, shapes: Shapes, weights: Weights): Tensor[] =>
   shapes.map(([name, shape]) => tf.keep(tf.tensor(weights.get(name)!.data, [...shape])));
 
 /** Of what an update changes in place, or a caller might: a copy. */
 const uploadTrained = ({ tf }: TensorflowBackend, shapes: Shapes, weights: Weights): Tensor[] =>
-  shapes.map(([name, shape]) => tf.keep(tf.tensor(weights.get(name)!.data.slice(), [...shape])));
+  shapes.map(([name, shape]) => {
+    const { data } = weights.get(name)!;
+    const copy = new Float32Array(pageAligned(data.byteLength));
+    copy.set(data);
+    return tf.keep(tf.tensor(copy, [...shape]));
+  });
 
 const uploadMoments = (backend: TensorflowBackend, shapes: Shapes, given: Weights): Tensor[] =>
   given.size > 0

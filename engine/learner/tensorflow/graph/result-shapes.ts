@@ -12,7 +12,7 @@ export interface Described {
 
 interface Op {
   inputs: readonly Described[];
-  attribute(name: string): OpAttribute['value'];
+  attribute: (name: string) => OpAttribute['value'];
 }
 type Rule = (op: Op) => readonly Described[];
 type Shape = readonly number[];

@@ -157,7 +157,7 @@ describe('a learner in a process of its own', () => {
       const learner = await start();
       const [idle, ownBefore] = [peak(learner.pid!), process.memoryUsage().rss / 2 ** 20];
       await learner.step(state, randomBatch(2, TINY), settings(GRPO));
-      expect(peak(learner.pid!) - idle).toBeLessThan(4.5 * megabytes);
+      expect(peak(learner.pid!) - idle).toBeLessThan(2 * megabytes);
       expect(process.memoryUsage().rss / 2 ** 20 - ownBefore).toBeLessThan(0.8 * megabytes);
     },
     120_000,
