@@ -28,6 +28,7 @@ const SHARED = [
 const APART = [
   'activities/durable.test.ts',
   'activities/rollout/**/*.test.ts',
+  'activities/training/reward-model-attacks.test.ts',
   'dashboard/heap.test.ts',
   'engine/dialect/guard.test.ts',
   'environments/verifiers/hostile-answers.test.ts',

@@ -70,6 +70,13 @@ export function modelCard({ ref, manifest, spec, before, after }: Provenance): s
       row(name, `${learnt}, learning rate ${optimizer.learningRate}${constants}`);
       continue;
     }
+    if (stage.kind === 'reward') {
+      const ensemble = stage.models === 1 ? 'a reward model' : `${stage.models} reward models`;
+      const { run = '', stage: from } = stage.episodes;
+      const where = `episodes of stage "${from}"${run && ` of ${run}`}`;
+      row(name, `${ensemble} of ${stage.labels} of ${where}; the policy stays as it is`);
+      continue;
+    }
     const { algorithm } = stage;
     row(
       name,
@@ -137,10 +144,13 @@ const constantsOf = (algorithm: RlStageSpec['algorithm'] | PreferenceSpec): stri
     .join('');
 
 /** What was paid for, and how much. */
-export function rewardInWords({ components, rules = [], shapingMayDominate }: RewardSpec): string {
+export function rewardInWords({ components, rules = [], model, shapingMayDominate }: RewardSpec): string {
   const parts = [
     ...components.map(({ verifier, role, weight }) => `${role} ${verifier} × ${weight}`),
     ...rules.map((rule) => `${roleOfRule(rule)} ${ruleName(rule)} × ${rule.weight}`),
   ];
-  return `${parts.join(', ')}${shapingMayDominate ? '; by its spec the outcome weighs less than the rest' : ''}`;
+  const judge = model
+    ? `; in training the reward model of "${model.stage}" judges in the outcome's place`
+    : '';
+  return `${parts.join(', ')}${judge}${shapingMayDominate ? '; by its spec the outcome weighs less than the rest' : ''}`;
 }

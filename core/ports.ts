@@ -19,7 +19,12 @@ import type {
   RelabelResult,
   ReplayRequest,
   RetentionRequest,
+  RewardBatchRequest,
   RewardedProposals,
+  RewardExamplesRequest,
+  RewardExamplesResult,
+  RewardQualityRequest,
+  RewardQualityResult,
   RewardProposalsRequest,
   ScoreRequest,
   ScoreResult,
@@ -86,6 +91,16 @@ export interface TrainingPorts {
    * answer is kept beside the facts of the step that asks.
    */
   ask<D extends Decision>(question: Question<D>, step: StepPlace): Promise<D | 'stop'>;
+}
+
+/** What a reward stage needs done besides. */
+export interface RewardPorts extends Pick<TrainingPorts, 'now' | 'train' | 'report' | 'retain' | 'ask'> {
+  /** What it learns from. */
+  rewardExamples(request: RewardExamplesRequest): Promise<RewardExamplesResult>;
+  /** What one of its models is shown in an epoch. */
+  rewardBatch(request: RewardBatchRequest): Promise<BatchResult>;
+  /** How well its models judge what they were not shown. */
+  rewardQuality(request: RewardQualityRequest): Promise<RewardQualityResult>;
 }
 
 /** What was sampled is so far from the weights that learn that the step was not trained. */

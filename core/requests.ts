@@ -6,6 +6,7 @@ import type { Objective, OfSamples } from './algorithms/objective.ts';
 import type { Incident } from './episode/incidents.ts';
 import type { OutcomeCounts } from './episode/outcome.ts';
 import type { EnvironmentScale } from './reward/normalization.ts';
+import type { RewardModelQuality, ServedRewardModel } from './reward/reward-model.ts';
 import type { Shown } from './training/supervised-stage.ts';
 import type { BlobRef, CheckpointRef, MadeTaskRef, Split, TaskRef } from './refs.ts';
 import type { StoredChange } from './run-change.ts';
@@ -59,6 +60,8 @@ export interface GroupRequest {
   agent?: AgentSpec;
   sampling: SamplingSpec;
   reward: RewardSpec;
+  /** Judges in the place of the verifier that decides; absent: nobody does. */
+  rewardModel?: ServedRewardModel;
   /** Probability that an episode begins with a call of a tool that was drawn at random. */
   toolChoice?: number;
   /** Trajectories in which all of the tasks were failed: each gets a hint made of what went wrong there. */
@@ -139,7 +142,10 @@ export interface Growth {
 }
 
 /** A group whose tasks have been drawn: they are in its parts, and pass through no history again. */
-export type OpenGroup = Omit<GroupRequest, 'tasks' | 'retries' | 'reward' | 'failed' | 'grows'>;
+export type OpenGroup = Omit<
+  GroupRequest,
+  'tasks' | 'retries' | 'reward' | 'rewardModel' | 'failed' | 'grows'
+>;
 
 /** Starts all episodes of a group. */
 export interface AdvanceRequest {
@@ -261,6 +267,73 @@ export interface VerifyRequest {
   part: BlobRef;
   /** Those that have waited, as they ended. */
   followed: BlobRef[];
+  /** What a reward model has said of all of them; absent where none judges. */
+  judged?: BlobRef;
+}
+
+/** Has a reward model judge a group's episodes, all as they ended. */
+export interface JudgeRequest extends Pick<VerifyRequest, 'part' | 'followed'> {
+  group: OpenGroup;
+  rewardModel: ServedRewardModel;
+}
+
+export interface JudgeResult {
+  judged: BlobRef;
+  spans: Span[];
+}
+
+/** The stored episodes that a reward stage learns from, and is measured on. */
+export interface RewardExamplesRequest {
+  run: string;
+  seed: number;
+  stage: string;
+  from: StoredRequest['from'];
+  arms: Arm[];
+  maxEpisodes: number;
+  /** Part of the tasks. */
+  heldOut: number;
+  reward: RewardSpec;
+  /** A component whose verifier judges steps; absent: it is not asked for. */
+  stepsOf?: string;
+  /** Whose tokens they must be of. */
+  checkpoint: CheckpointRef;
+}
+
+export interface RewardExamplesResult {
+  examples: BlobRef;
+  /** Episodes with a label. */
+  train: number;
+  heldOut: number;
+  spans: Span[];
+}
+
+/** What a model of a reward stage is shown in an epoch. */
+export interface RewardBatchRequest {
+  run: string;
+  seed: number;
+  stage: string;
+  /** Of the stage, from 1. */
+  step: number;
+  /** Number of the model, from 0: it draws its tasks. */
+  model: number;
+  examples: BlobRef;
+  labels: 'outcomes' | 'pairs' | 'steps';
+  pairsPerTask: number;
+  updates: UpdatePlan;
+}
+
+/** Measures the models of a reward stage on what they were not shown. */
+export interface RewardQualityRequest {
+  run: string;
+  stage: string;
+  examples: BlobRef;
+  models: CheckpointRef[];
+  compute?: LearnerSpec | undefined;
+}
+
+export interface RewardQualityResult {
+  quality: RewardModelQuality;
+  spans: Span[];
 }
 
 /** Successes out of the episodes of an arm of which it can be said. */
@@ -486,6 +559,9 @@ export interface DemonstrationsRequest {
   checkpoint: CheckpointRef;
 }
 
+/** What a reward model minimizes: see engine/learner/losses/reward-model.ts. */
+export type RewardModelLoss = 'cross-entropy' | 'bradley-terry';
+
 /** One learner step: a pure function of these fields, so that a step that was lost is made again to the bit. */
 export interface TrainRequest {
   run: string;
@@ -500,7 +576,14 @@ export interface TrainRequest {
   objective: Objective | null;
   optimizer: OptimizerSpec;
   /** A critic learns beside the policy, and begins with the first step that has one. Absent: if there is one, it ends. */
-  critic?: { clip: number; optimizer: OptimizerSpec };
+  critic?: {
+    clip: number;
+    optimizer: OptimizerSpec;
+    /** Of a reward model: its values are logits. Absent: the squared error of returns. */
+    loss?: RewardModelLoss;
+    /** A critic that the parent has is left behind, and another begins. */
+    anew?: true;
+  };
   /** Start with empty moments and a cold learning rate. */
   resetOptimizer: boolean;
   /** The run's, which a fresh adapter is drawn by. */
@@ -544,13 +627,15 @@ export interface LearnerMetrics {
   /**
    * Of the critic, where one was trained: its loss and norm, the part of the tokens whose value was held (null where none
    * ever is), and the share of the returns' variance that its values explained before each update (null where returns do
-   * not vary).
+   * not vary, and of pairs). Of a reward model the values are probabilities there.
    */
   critic?: {
     loss: number;
     gradientNorm: number;
     clipFraction: number | null;
     explainedVariance: number | null;
+    /** Of a reward model: part of its labels, or pairs, that were on the right side before each update. Absent of others. */
+    accuracy?: number;
   };
   /**
    * Largest and mean |learner − rollout| log-prob before the first update: the gap between the engines, over what the

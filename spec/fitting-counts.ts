@@ -23,6 +23,7 @@ export function withFittingCounts(
     const { tasks } = stage;
     const at: Path = ['stages', s, 'graduation'];
     const heldout = { tasks, split: 'heldout' } as const;
+    if (stage.kind === 'reward') return stage;
     if (stage.kind === 'supervised') {
       const { graduation } = stage;
       const tasksPerLevel = fitting(

@@ -10,7 +10,7 @@ import { checkEvaluation, evaluationOf } from '../core/schema/evaluation.ts';
 import { checkModel, modelOf } from '../core/schema/model.ts';
 import type { NamedModel } from '../core/schema/model.ts';
 import { checkHandOver, checkPolicy, policyOf } from '../core/schema/policy.ts';
-import { checkReward, rewardSpecOf } from '../core/schema/reward.ts';
+import { checkReward, checkRewardModel, rewardSpecOf } from '../core/schema/reward.ts';
 import { checkSampling } from '../core/schema/sampling.ts';
 import { checkStages, stagesOf } from '../core/schema/stages/stages.ts';
 import { checkVerification, verificationOf } from '../core/schema/verification.ts';
@@ -90,6 +90,11 @@ function check(spec: WrittenSpec, environments: SpecEnvironments, refuse: Refuse
   checkNames(sections, environments, refuse);
   const online = stages.filter((stage) => stage.kind === 'rl');
   checkReward(reward, { hasLadder: verification !== undefined, sampling, stages: online }, used, refuse);
+  checkRewardModel(
+    reward,
+    { stages, hasLadder: verification !== undefined, branches: spec.agent?.branches === 'train' },
+    refuse,
+  );
   if (verification) checkVerification(verification, reward, used, refuse);
   checkModel(model, sampling, refuse);
   checkSampling(sampling, refuse);

@@ -65,6 +65,14 @@ export const batchKey = (run: string, stage: string, step: number): string =>
 export const scoresKey = (run: string, stage: string, step: number): string =>
   `runs/${segment(run)}/scores/${segment(stage)}/${padded(step)}.safetensors`;
 
+/** What a reward stage learns from. */
+export const rewardExamplesKey = (run: string, stage: string): string =>
+  `runs/${segment(run)}/rewards/${segment(stage)}/examples.json`;
+
+/** What a reward model has said of the episodes of a group. */
+export const judgedKey = (run: string, stage: string, step: number, group: string): string =>
+  `runs/${segment(run)}/rewards/${segment(stage)}/${padded(step)}/${segment(group)}.json`;
+
 /** What the learner says of the fixed sequence under these weights. */
 export const probeKey = (run: string, weights: string): string =>
   `runs/${segment(run)}/probes/${segment(weights)}.json`;

@@ -67,6 +67,7 @@ import { onlyContinued } from './control/refuse.ts';
 import { isNews, refuseChange, refuseForm } from './control/refuse-change.ts';
 import type { RunToChange } from './control/refuse-change.ts';
 import { searchAttributes } from './search-attributes.ts';
+import type { reward } from './training/reward.ts';
 import type { stage } from './training/stage.ts';
 import type { supervised } from './training/supervised.ts';
 import { noteUnknownSignals } from './control/unknown-names.ts';
@@ -337,6 +338,16 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
           inChild(
             input.stage.name,
             startChild<typeof supervised>('supervised', {
+              ...TAKING_OVER,
+              args: [input, null, control.state],
+              workflowId: ids.stage(spec.run, input.stage.name),
+              typedSearchAttributes: searchAttributes({ run: spec.run, stage: input.stage.name }),
+            }),
+          ),
+        reward: (input) =>
+          inChild(
+            input.stage.name,
+            startChild<typeof reward>('reward', {
               ...TAKING_OVER,
               args: [input, null, control.state],
               workflowId: ids.stage(spec.run, input.stage.name),

@@ -17,7 +17,7 @@ import type { EscalationFailure, EscalationReply } from '../core/ladder/requests
 import { ids } from '../core/names.ts';
 import { noCounts } from '../core/training/evaluation.ts';
 import { LogprobGapError } from '../core/ports.ts';
-import type { TrainingPorts } from '../core/ports.ts';
+import type { RewardPorts, TrainingPorts } from '../core/ports.ts';
 import { StopAnswered } from '../core/question.ts';
 import { addTokens, trainedTokensOf } from '../core/training/figures.ts';
 import { reportOf } from '../core/training/step-report.ts';
@@ -145,7 +145,7 @@ export function trainingPorts(
   run: string,
   reportEvery: () => number,
   probe: Probe = learnerActivities.probePolicy,
-): TrainingPorts {
+): TrainingPorts & RewardPorts {
   const replies = new Map<string, EscalationReply | EscalationFailure>();
   let reportedIncidents = false;
   listen(changesMade, changedShape, (all) => {
@@ -164,6 +164,9 @@ export function trainingPorts(
     relabel: curriculumActivities.relabelEpisodes,
     keepProposals: curriculumActivities.keepProposals,
     rewardProposals: curriculumActivities.rewardProposals,
+    rewardExamples: curriculumActivities.rewardExamples,
+    rewardBatch: curriculumActivities.rewardBatch,
+    rewardQuality: learnerActivities.rewardQuality,
     evaluate: evaluateChild,
     demonstrations: curriculumActivities.buildDemonstrations,
     score: learnerActivities.scoreTokens,
@@ -258,7 +261,7 @@ export function stoppedOrThrow(error: unknown): never {
 }
 
 /** The same ports; where a person has answered that the run shall end, they throw StopAnswered. */
-function endingByAnswer(ports: TrainingPorts): TrainingPorts {
+function endingByAnswer(ports: TrainingPorts & RewardPorts): TrainingPorts & RewardPorts {
   return {
     ...ports,
     rollout: (requests) => ports.rollout(requests).catch(stoppedOrThrow),
@@ -269,6 +272,9 @@ function endingByAnswer(ports: TrainingPorts): TrainingPorts {
     relabel: (request) => ports.relabel(request).catch(stoppedOrThrow),
     keepProposals: (request) => ports.keepProposals(request).catch(stoppedOrThrow),
     rewardProposals: (request) => ports.rewardProposals(request).catch(stoppedOrThrow),
+    rewardExamples: (request) => ports.rewardExamples(request).catch(stoppedOrThrow),
+    rewardBatch: (request) => ports.rewardBatch(request).catch(stoppedOrThrow),
+    rewardQuality: (request) => ports.rewardQuality(request).catch(stoppedOrThrow),
     evaluate: (request) => ports.evaluate(request).catch(stoppedOrThrow),
     demonstrations: (request) => ports.demonstrations(request).catch(stoppedOrThrow),
     score: (request) => ports.score(request).catch(stoppedOrThrow),

@@ -3,6 +3,7 @@ export { evaluate } from './training/evaluate.ts';
 export { evaluation } from './training/evaluation.ts';
 export { followEpisodes } from './rollout/follow-episodes.ts';
 export { ladder } from './ladder/ladder.ts';
+export { reward } from './training/reward.ts';
 export { reverify } from './ladder/reverify.ts';
 export { review } from './ladder/review.ts';
 export { rolloutGroup } from './rollout/rollout-group.ts';

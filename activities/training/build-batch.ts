@@ -55,7 +55,7 @@ export async function buildBatch(
   return { ...finish(kept, degenerateGroups, start), ...more };
 }
 
-function finish(
+export function finish(
   { ref, value }: StoredObject<TrainBatch>,
   degenerateGroups: number,
   start: number,

@@ -11,6 +11,8 @@ import type {
   OpenRunRequest,
   RelabelRequest,
   ReplayRequest,
+  RewardBatchRequest,
+  RewardExamplesRequest,
   RewardProposalsRequest,
   RetentionRequest,
   StepAnswerRequest,
@@ -32,6 +34,7 @@ import { openRun } from './open-run.ts';
 import { keepProposals, rewardStepProposals } from './proposals.ts';
 import { relabelEpisodes } from './relabel.ts';
 import { keepReplayed, replayGroups } from './replay-groups.ts';
+import { buildRewardBatch, collectRewardExamples } from './reward-examples.ts';
 import { collectStored } from './stored-episodes.ts';
 
 export type CurriculumActivities = Durable<ReturnType<typeof createCurriculum>>;
@@ -64,6 +67,11 @@ export function createCurriculum(deps: CurriculumDependencies) {
       keepProposals(deps, request, signal),
     rewardProposals: (request: RewardProposalsRequest, signal: AbortSignal) =>
       rewardStepProposals(deps, request, signal),
+    /** What a reward stage learns from, and what one of its models is shown in an epoch. */
+    rewardExamples: (request: RewardExamplesRequest, signal: AbortSignal) =>
+      collectRewardExamples(store, request, signal),
+    rewardBatch: (request: RewardBatchRequest, signal: AbortSignal) =>
+      buildRewardBatch(deps, request, signal),
     buildBatch: (request: BatchRequest, signal: AbortSignal) => buildBatch(deps, request, signal),
 
     async keepStepFacts({ run, facts }: StepFactsRequest, signal: AbortSignal): Promise<void> {

@@ -3,7 +3,11 @@ import { GradusError } from '../../core/errors.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { LoraSpec } from '../../core/schema/lora.ts';
 import type {
+  JudgeRequest,
+  JudgeResult,
   ProbeRequest,
+  RewardQualityRequest,
+  RewardQualityResult,
   ScoreRequest,
   ScoreResult,
   TrainRequest,
@@ -23,7 +27,9 @@ import {
 } from '../../store/training/checkpoints.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';
 import { jsonCodec } from '../../store/codec.ts';
-import { metricsKey, probeKey, scoresKey } from '../../store/keys.ts';
+import { judgedKey, metricsKey, probeKey, scoresKey } from '../../store/keys.ts';
+import { mergeParts } from '../rollout/trajectory-parts.ts';
+import { judgedEpisodes, judgeGroup, measureRewardModels, rewardModelsOf } from './judge-episodes.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { probeOf } from './probe.ts';
 import { scoreEpisodes } from './scores.ts';
@@ -82,6 +88,11 @@ const withFreshMoments = <T extends TrainState | CriticState>(state: T): T => ({
   updates: 0,
 });
 
+function withoutCritic(state: TrainState): TrainState {
+  const { critic: _, ...rest } = state;
+  return rest;
+}
+
 /** What is stored, with the moments that its step has come to again. */
 const withMomentsOf = (stored: TrainState, made: TrainState): TrainState => ({
   ...stored,
@@ -131,6 +142,7 @@ export function createTraining({ store, learner }: LearnerDependencies) {
     }
     return lastReference.weights;
   };
+  const rewardModels = rewardModelsOf(store);
   let lastTeachers: { manifests: string; models: Teacher[] } | undefined;
   const teacherModels = async (refs: readonly CheckpointRef[], signal: AbortSignal): Promise<Teacher[]> => {
     const manifests = refs.map(({ manifest }) => manifest.sha256).join();
@@ -173,7 +185,8 @@ export function createTraining({ store, learner }: LearnerDependencies) {
       request.reference ? referenceWeights(request.reference, signal) : undefined,
       request.teachers && teacherModels(request.teachers, signal),
     ]);
-    const { state: trained, base } = await withAdapter(parent, request, signal);
+    const { state: whole, base } = await withAdapter(parent, request, signal);
+    const trained = request.critic?.anew ? withoutCritic(whole) : whole;
     const compute = request.compute ?? DEFAULT_COMPUTE;
     const before: TrainState = request.resetOptimizer
       ? {
@@ -205,6 +218,34 @@ export function createTraining({ store, learner }: LearnerDependencies) {
       const { run, stage, step } = request;
       const { ref } = await store.putIfAbsent(scoresKey(run, stage, step), scoresCodec, scores, { signal });
       return { scores: ref, spans: [{ part: 'learner', start, end: Date.now() }] };
+    },
+
+    /** What a reward model says of a group's episodes, stored for who verifies them; a retry makes the same bytes again. */
+    async judgeEpisodes(
+      { group, part, followed, rewardModel }: JudgeRequest,
+      signal: AbortSignal,
+    ): Promise<JudgeResult> {
+      const start = Date.now();
+      const { run, stage, step } = group;
+      const [whole, models] = await Promise.all([
+        mergeParts(store, part, followed),
+        rewardModels(rewardModel.models, signal),
+      ]);
+      const judged = await judgeGroup(learner, models, whole, rewardModel, signal);
+      const key = judgedKey(run, stage, step, whole.id);
+      const { ref } = await store.putIfAbsent(key, judgedEpisodes, judged, { signal });
+      return { judged: ref, spans: [{ part: 'learner', start, end: Date.now() }] };
+    },
+
+    /** How well the models of a reward stage judge what they were not shown. */
+    async rewardQuality(
+      { examples, models, compute }: RewardQualityRequest,
+      signal: AbortSignal,
+    ): Promise<RewardQualityResult> {
+      const start = Date.now();
+      const loaded = await rewardModels(models, signal);
+      const quality = await measureRewardModels(store, learner, loaded, examples, compute, signal);
+      return { quality, spans: [{ part: 'learner', start, end: Date.now() }] };
     },
 
     /** What the weights of a checkpoint make of the fixed sequence, stored for those who hand them to servers. */

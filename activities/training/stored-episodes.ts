@@ -8,6 +8,8 @@ import type { BlobRef } from '../../core/refs.ts';
 import type { GroupResult, StoredRequest, StoredResult } from '../../core/requests.ts';
 import { summarize } from '../../core/training/evaluation.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
+import type { StageSpec } from '../../core/schema/stages/stages.ts';
 import { loadModelFiles, textOf } from '../../store/training/checkpoints.ts';
 import { jsonCodec } from '../../store/codec.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';
@@ -33,10 +35,11 @@ export async function assertStored(
   signal: AbortSignal,
 ): Promise<void> {
   for (const stage of stages) {
-    if (stage.kind !== 'rl' || stage.collect.kind !== 'stored' || stage.collect.run === undefined) continue;
-    const { run, stage: from, steps } = stage.collect;
+    const stored = storedBy(stage);
+    if (stored?.run === undefined) continue;
+    const { run, stage: from, steps } = stored;
     const spec = await specOfRun(store, run, { signal });
-    await assertStage(store, run, stage.collect.stage, { signal });
+    await assertStage(store, run, from, { signal });
     const source = spec?.stages.find(({ name }) => name === from);
     if (!spec || source?.kind !== 'rl') {
       const names = (spec?.stages ?? []).filter(({ kind }) => kind === 'rl').map(({ name }) => name);
@@ -45,13 +48,16 @@ export async function assertStored(
       );
     }
     const learns = `${stage.name} learns from episodes of ${run}, which were`;
-    if (!isDeepStrictEqual({ ...spec.reward, truncated: null }, { ...reward, truncated: null }))
+    const ofVerifiers = (one: RewardSpec) => ({ ...one, truncated: null, model: null });
+    if (!isDeepStrictEqual(ofVerifiers(spec.reward), ofVerifiers(reward)))
       throw refused(`${learns} judged by another reward: give this run the same`);
-    const tooMany = refuseStoredTasks(stage.groupsPerStep, source.numGenerations);
-    if (tooMany !== null) throw refused(`groupsPerStep of ${stage.name} ${tooMany}`);
-    const [here, there] = [sampling.topK, spec.sampling.topK];
-    if (here > 0 && there > here)
-      throw refused(`${learns} sampled among ${there} tokens: raise sampling.topK to that, or set it to 0`);
+    if (stage.kind === 'rl') {
+      const tooMany = refuseStoredTasks(stage.groupsPerStep, source.numGenerations);
+      if (tooMany !== null) throw refused(`groupsPerStep of ${stage.name} ${tooMany}`);
+      const [here, there] = [sampling.topK, spec.sampling.topK];
+      if (here > 0 && there > here)
+        throw refused(`${learns} sampled among ${there} tokens: raise sampling.topK to that, or set it to 0`);
+    }
     const place = { from: { run, stage: from, steps }, arms: stage.arms };
     const { done } = await groupsOf(store, place, signal).next();
     if (done) throw noRollouts(place);
@@ -60,6 +66,14 @@ export async function assertStored(
       await assertSameTokenizer(store, run, files, signal);
     }
   }
+}
+
+/** What a stage reads of stored episodes, if it does. */
+function storedBy(
+  stage: StageSpec,
+): (Omit<StoredRequest['from'], 'run'> & { run?: string | undefined }) | null {
+  if (stage.kind === 'reward') return stage.episodes;
+  return stage.kind === 'rl' && stage.collect.kind === 'stored' ? stage.collect : null;
 }
 
 const refused = (why: string): GradusError =>
@@ -94,7 +108,7 @@ export async function collectStored(
   const key = storedKey(run, stage);
   const source =
     (await store.find(key, sources, { signal })) ??
-    (await store.putIfAbsent(key, sources, await sourceOf(store, request, signal), { signal })).value;
+    (await store.putIfAbsent(key, sources, await storedSource(store, request, signal), { signal })).value;
   const groups: BlobRef[] = [];
   const counts: GroupResult[] = [];
   for (const [place, tasks] of drawStored(source, request)) {
@@ -137,7 +151,12 @@ export function drawStored(
   return drawn;
 }
 
-async function sourceOf(store: ObjectStore, request: StoredRequest, signal: AbortSignal): Promise<Source> {
+/** Of which groups and tasks there are stored episodes. Throws GradusError('store', 'no-rollouts') where there are none. */
+export async function storedSource(
+  store: ObjectStore,
+  request: Pick<StoredRequest, 'run' | 'from' | 'arms' | 'checkpoint'>,
+  signal: AbortSignal,
+): Promise<Source> {
   const { run: own, from, checkpoint } = request;
   if (from.run !== own)
     await assertSameTokenizer(store, from.run, await loadModelFiles(store, checkpoint, { signal }), signal);

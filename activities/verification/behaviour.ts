@@ -6,7 +6,8 @@ import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { reachedTools } from '../../core/episode/facts.ts';
 import { observedTokens } from '../../core/episode/paths.ts';
 import { isRewarded, trainableReward } from '../../core/episode/outcome.ts';
-import { succeeded } from '../../core/episode/reward.ts';
+import type { ModelVerdict } from '../../core/episode/outcome.ts';
+import { succeededToLearn } from '../../core/episode/reward.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { InPieces } from '../../engine/in-pieces.ts';
@@ -47,7 +48,7 @@ function ofSamples(
   const { deviation, degenerate } = groupStatistics(rewards);
   const judged = samples.map(({ outcome }, i) => ({
     reward: rewards[i]!,
-    success: succeeded(components, outcome!),
+    success: succeededToLearn(components, outcome!),
   }));
   return {
     duplicateCalls: repeated(calls),
@@ -97,14 +98,29 @@ function ofOneEpisode(episode: Episode): BehaviourCounts {
     failures: outcome.kind === 'failed' ? { [outcome.boundary]: 1 } : {},
     components: isRewarded(outcome)
       ? Object.fromEntries(
-          outcome.components.map(({ verifier, score, contribution }): [string, ComponentCounts] => [
+          outcome.components.map(({ verifier, score, contribution, model }): [string, ComponentCounts] => [
             verifier,
-            { scored: Number(score !== null), score: score ?? 0, contribution },
+            {
+              scored: Number(score !== null),
+              score: score ?? 0,
+              contribution,
+              ...(model && { model: modelCounts(model, score) }),
+            },
           ]),
         )
       : {},
   };
 }
+
+/** What is compared is what both have said. */
+const modelCounts = ({ score: said, uncertainty }: ModelVerdict, score: number | null) => ({
+  judged: 1,
+  score: said,
+  uncertainty,
+  compared: Number(score !== null),
+  excess: score === null ? 0 : said - score,
+  squaredError: score === null ? 0 : (said - score) ** 2,
+});
 
 /** An episode with those of its turns that another one, which it branched off, has not had. */
 const own = (episode: Episode): Episode => ({

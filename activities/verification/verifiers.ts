@@ -5,6 +5,7 @@ import { IncidentList } from '../incident-list.ts';
 import { verifyAll } from './verify-episodes.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { putTrajectories } from '../../store/rollout/trajectories.ts';
+import { judgedEpisodes } from '../training/judge-episodes.ts';
 import { tally } from './tally.ts';
 import { mergeParts } from '../rollout/trajectory-parts.ts';
 
@@ -19,13 +20,18 @@ export function createVerification(deps: VerifierDependencies) {
   return {
     /** Judges a group's episodes, keeps them with their components as one object, and returns what the stage needs. */
     async verifyGroup(
-      { group: request, part, followed }: VerifyRequest,
+      { group: request, part, followed, judged }: VerifyRequest,
       signal: AbortSignal,
     ): Promise<GroupResult> {
       const start = Date.now();
       const group = await mergeParts(deps.store, part, followed);
       const incidents = new IncidentList();
-      const episodes = group.episodes.map((episode) => ({ ref: group.tasks[episode.task]!.ref, episode }));
+      const said = judged && (await deps.store.read(judged, judgedEpisodes, { signal }));
+      const episodes = group.episodes.map((episode, i) => ({
+        ref: group.tasks[episode.task]!.ref,
+        episode,
+        ...(said?.[i] && { model: said[i] }),
+      }));
       const outcomes = await verifyAll(deps.environments, episodes, request.reward, incidents.asker(signal));
       group.episodes.forEach((episode, i) => (episode.outcome = outcomes[i]!));
       const kept = await putTrajectories(deps.store, request, group, { signal });

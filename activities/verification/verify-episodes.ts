@@ -2,7 +2,7 @@ import type { Episode } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
-import type { Outcome, StoredRuleVerdict } from '../../core/episode/outcome.ts';
+import type { ModelVerdict, Outcome, StoredRuleVerdict } from '../../core/episode/outcome.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import { composeReward } from '../../core/episode/reward.ts';
 import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
@@ -22,6 +22,8 @@ export interface Unverified {
   episode: Episode;
   /** What its highest tier says. */
   escalated?: VerdictOfVerifier;
+  /** What a reward model says in the place of the verifier that decides. */
+  model?: ModelVerdict;
   /** What the rules that compare it with the other samples of its task have said, where these are not at hand. */
   ruled?: readonly StoredRuleVerdict[] | undefined;
 }
@@ -147,12 +149,15 @@ async function verdictsOf(
 
 /** What the components of the reward go by, or what became of an episode that nobody could be asked about. */
 function verdictsOrFailure(
-  { escalated }: Unverified,
+  { escalated, model }: Unverified,
   said: HostedVerdict[] | GradusError,
   reward: RewardSpec,
 ): VerdictOfVerifier[] | Outcome {
   if (said instanceof GradusError) return { kind: 'failed', boundary: said.boundary, reason: said.message };
-  return verdictsIn(said, reward, escalated);
+  const verdicts = verdictsIn(said, reward, escalated);
+  if (!model) return verdicts;
+  const decisive = reward.components.findIndex(({ role }) => role === 'outcome');
+  return verdicts.map((verdict, i) => (i === decisive ? { ...verdict, model } : verdict));
 }
 
 /** What the components of the reward go by; `climbed` is what the highest tier has said. */

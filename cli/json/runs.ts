@@ -86,6 +86,7 @@ export const metricsOutput = z.strictObject({
   batch: record('what the learner was given; null where nothing was'),
   learner: record('what the learner measured; null where there was no update'),
   heldOut: record('held-out success; null where it was not measured'),
+  rewardModel: record('how well the models of a reward stage judge held-out episodes').optional(),
   criteria: z.array(record('how far a criterion of a supervised stage is')).optional(),
   estimates: record('success by environment and level'),
   change: count.optional(),

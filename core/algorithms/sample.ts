@@ -1,7 +1,7 @@
 import type { Episode } from '../episode/episode.ts';
 import { trainableReward } from '../episode/outcome.ts';
 import type { Outcome } from '../episode/outcome.ts';
-import { succeeded, turnRewards } from '../episode/reward.ts';
+import { succeededToLearn, turnRewards } from '../episode/reward.ts';
 import { scaledOutcome } from '../reward/normalization.ts';
 import type { RewardScale } from '../reward/normalization.ts';
 import type { RewardSpec } from '../schema/reward.ts';
@@ -53,7 +53,7 @@ export function sampleOf(
   const inherited = episode.inherited?.turns ?? 0;
   return {
     reward: outcome ? scaledOutcome(outcome, reward.truncated, scale) : null,
-    success: outcome ? succeeded(reward.components, outcome) : null,
+    success: outcome ? succeededToLearn(reward.components, outcome) : null,
     tokens,
     samplerLogprobs,
     ...(kept && { kept }),

@@ -20,8 +20,30 @@ export interface RewardComponent {
   steps?: number[];
   /** What an ensemble was made of. */
   members?: MemberVerdict[];
+  /** What a reward model said in its place: that is what counts, and the score is only measured. */
+  model?: ModelVerdict;
   evidence?: string;
 }
+
+/** What the models of a reward stage said of an episode: probabilities of success. */
+export interface ModelVerdict {
+  /** What they come to together. */
+  score: number;
+  /** Their standard deviation; 0 of one model. */
+  uncertainty: number;
+  /** What they come to at the end of each turn; of an episode without turns, at its end. */
+  steps: number[];
+  /** What each said of the whole. */
+  members: number[];
+}
+
+/** A score for each turn, where the verifier, or the reward model in its place, has judged turns. */
+export const stepsOf = ({
+  model,
+  score,
+  steps,
+}: Pick<RewardComponent, 'model' | 'score' | 'steps'>): number[] | undefined =>
+  model?.steps ?? (score === null ? undefined : steps);
 
 /** The component that is the whole reward of a proposal (self-play): by no verdict alone, so that no other weights change it. */
 export const LEARNABILITY = 'self-play.learnability';

@@ -1,8 +1,8 @@
 import { needsNoLabel, roleOfRule, ruleName } from '../reward/rules.ts';
 import type { ProcessRule, RewardRule } from '../schema/reward-rules.ts';
 import type { RewardComponentSpec, RewardSpec } from '../schema/reward.ts';
-import { isRewarded, isToolFailure } from './outcome.ts';
-import type { MemberVerdict, RewardedOutcome, Outcome, RewardComponent } from './outcome.ts';
+import { isRewarded, isToolFailure, stepsOf } from './outcome.ts';
+import type { MemberVerdict, ModelVerdict, RewardedOutcome, Outcome, RewardComponent } from './outcome.ts';
 
 /** What a verifier said of one episode, as composition needs it. */
 export interface VerdictOfVerifier {
@@ -20,6 +20,8 @@ export interface VerdictOfVerifier {
   canonical?: string;
   /** What an ensemble was made of. */
   members?: MemberVerdict[];
+  /** What a reward model said in its place. */
+  model?: ModelVerdict;
   evidence?: string;
 }
 
@@ -35,7 +37,8 @@ const isFull = (score: number | null | undefined): boolean =>
  * abstains. An abstention of another verifier leaves its component out, and so does a rule that has not spoken. A gated
  * component counts only where its gate gave the full score.
  *
- * An outcome of weight 0 is only measured: where it abstains, what needs no label may teach all the same.
+ * An outcome of weight 0 is only measured: where it abstains, what needs no label may teach all the same. So is one that a
+ * reward model has judged.
  */
 export function composeReward(
   { components: specs, rules = [] }: Composition,
@@ -54,7 +57,7 @@ export function composeReward(
     const verdict = byName.get(spec.verifier);
     if (!verdict) throw new RangeError(`no verdict of ${spec.verifier}`);
     const decides = spec.role === 'outcome' && (spec.weight > 0 || !hasLabel);
-    if (decides && verdict.score === null) {
+    if (decides && verdict.score === null && !verdict.model) {
       return { kind: 'abstained', reason: verdict.evidence ?? `${spec.verifier} abstained` };
     }
     add(spec, verdict);
@@ -74,10 +77,10 @@ const isKnown = (verdict: VerdictOfVerifier | undefined): boolean =>
 /** What a verdict adds to the reward. */
 function contributionOf(
   { role, weight, gatedBy }: Omit<RewardComponentSpec, 'verifier'>,
-  { worth, score }: VerdictOfVerifier,
+  { worth, score, model }: VerdictOfVerifier,
   byName: ReadonlyMap<string, VerdictOfVerifier>,
 ): number {
-  const counted = worth ?? score;
+  const counted = model?.score ?? worth ?? score;
   if (counted === null || !isOpen(gatedBy, byName)) return 0;
   return role === 'penalty' ? -weight * (1 - counted) : weight * counted;
 }
@@ -85,8 +88,11 @@ function contributionOf(
 function isOpen(gatedBy: string | null, byName: ReadonlyMap<string, VerdictOfVerifier>): boolean {
   if (gatedBy === null) return true;
   const gate = byName.get(gatedBy);
-  return gate?.passed ?? isFull(gate?.score);
+  return gate?.model ? modelPasses(gate.model) : (gate?.passed ?? isFull(gate?.score));
 }
+
+/** No probability is the full score: a success is what is likelier than not. */
+const modelPasses = ({ score }: ModelVerdict): boolean => score >= 0.5;
 
 /** The outcome with this verdict in place of the one that it has of the same verifier. */
 export function withVerdict(
@@ -116,8 +122,15 @@ export function succeeded(specs: readonly RewardComponentSpec[], outcome: Outcom
   if (decisive === undefined) return null;
   const said = outcome.components.find((component) => component.verifier === decisive.verifier);
   // It is only measured, and had nothing to say.
-  if (said?.score === null && decisive.weight === 0) return null;
+  if (said?.score === null && (decisive.weight === 0 || said.model)) return null;
   return said?.passed ?? isFull(said?.score);
+}
+
+/** The same as methods learn from it: where a reward model has judged, what the verifier said is only measured. */
+export function succeededToLearn(specs: readonly RewardComponentSpec[], outcome: Outcome): boolean | null {
+  const { verifier } = specs.find((spec) => spec.role === 'outcome') ?? {};
+  const said = outcome.kind === 'scored' && outcome.components.find((one) => one.verifier === verifier);
+  return said && said.model ? modelPasses(said.model) : succeeded(specs, outcome);
 }
 
 const isOfTurns = (rule: RewardRule): rule is ProcessRule => rule.kind === 'process' && rule.by === 'turns';
@@ -132,9 +145,10 @@ export function turnRewards({ rules = [] }: Composition, outcome: Outcome): numb
   let rewards: number[] | null = null;
   for (const rule of rules.filter(isOfTurns)) {
     const component = byName.get(rule.verifier);
-    if (component?.steps === undefined || component.score === null) continue;
+    const steps = component && stepsOf(component);
+    if (!steps) continue;
     const weight = isOpen(rule.gatedBy, byName) ? rule.weight : 0;
-    rewards = component.steps.map((step, i) => (rewards?.[i] ?? 0) + weight * step);
+    rewards = steps.map((step, i) => (rewards?.[i] ?? 0) + weight * step);
   }
   return rewards;
 }

@@ -33,7 +33,8 @@ export function ensembleVerdict(
   };
 }
 
-function combined(by: EnsembleSpec['by'], deviations: number, scores: readonly number[]): number {
+/** Of scores in [0, 1]; never more than the best of them. */
+export function combined(by: EnsembleSpec['by'], deviations: number, scores: readonly number[]): number {
   const least = Math.min(...scores);
   if (by === 'minimum') return least;
   const mean = scores.reduce((a, b) => a + b) / scores.length;

@@ -1,4 +1,5 @@
 import type { ProcessRule } from '../schema/reward-rules.ts';
+import { stepsOf } from '../episode/outcome.ts';
 import type { JudgedSample, RuleVerdict } from './rule.ts';
 
 /**
@@ -7,10 +8,8 @@ import type { JudgedSample, RuleVerdict } from './rule.ts';
  */
 export function processScore({ verifier, by }: ProcessRule, { verdicts }: JudgedSample): RuleVerdict {
   const said = verdicts.find((verdict) => verdict.verifier === verifier);
-  if (said?.steps === undefined || said.score === null) {
-    return { score: null, evidence: `${verifier} scored no steps` };
-  }
-  const { steps } = said;
+  const steps = said && stepsOf(said);
+  if (steps === undefined) return { score: null, evidence: `${verifier} scored no steps` };
   const evidence = `${steps.length} steps of ${verifier}`;
   // Who does nothing has done nothing wrong, and is not paid for that.
   if (steps.length === 0) return { score: 0, evidence };

@@ -125,7 +125,7 @@ interface BesideAgent {
   agent?: AgentSpec | undefined;
   policy?: { kind: string } | undefined;
   stages: readonly (
-    | { kind: 'supervised'; tasks: WrittenTasks }
+    | { kind: 'supervised' | 'reward'; tasks: WrittenTasks }
     | {
         kind: 'rl';
         tasks: WrittenTasks;

@@ -62,6 +62,21 @@ export const rewardSchema = z
       .max(16, 'has at most 16 rules')
       .optional()
       .describe('Rules that add to or take from the reward, in training only.'),
+    model: z
+      .strictObject({
+        stage: givenName.describe('A reward stage of this run.'),
+        by: z
+          .enum(['minimum', 'mean-deviation'])
+          .default('mean-deviation')
+          .describe('minimum of its models, or mean − deviations × their standard deviation, not below 0.'),
+        deviations: positive(100, 'nothing would be left')
+          .optional()
+          .describe('Of mean-deviation; default 1.'),
+      })
+      .optional()
+      .describe(
+        'After its stage, a reward model judges training episodes in the place of the verifier that decides. That one still says what a success is, in training and on held-out tasks.',
+      ),
     normalization: z
       .literal('environment')
       .optional()
@@ -90,16 +105,21 @@ export type EnsembleSpec = WrittenEnsemble & { deviations: number };
 export interface RewardSpec extends Pick<WrittenReward, 'components' | 'truncated'> {
   ensembles?: EnsembleSpec[];
   rules?: RewardRule[];
+  /** A reward stage whose models judge training episodes once it has ended. */
+  model?: RewardModelSpec;
   normalization?: 'environment';
   /** What is not the outcome weighs more than it; whoever judges the model should know. */
   shapingMayDominate?: true;
   /** The lowest tier, which stands for the component `ladder` until a higher one has spoken. */
   ladder?: Pick<LadderTier, 'verifier' | 'passAtLeast'>;
 }
+/** Who judges in the place of the verifier that decides. */
+export type RewardModelSpec = NonNullable<WrittenReward['model']> & { deviations: number };
+
 export type RewardComponentSpec = WrittenReward['components'][number];
 
 export function rewardSpecOf(
-  { components, ensembles, rules, normalization, shapingMayDominate, truncated }: WrittenReward,
+  { components, ensembles, rules, model, normalization, shapingMayDominate, truncated }: WrittenReward,
   sampling: SamplingSpec,
   verification: VerificationSpec | undefined,
 ): RewardSpec {
@@ -110,6 +130,7 @@ export function rewardSpecOf(
     truncated,
     ...(ensembles && { ensembles: ensembles.map((one) => ({ ...one, deviations: one.deviations ?? 1 })) }),
     ...(rules && { rules: rules.map((rule) => ruleOf(rule, outcome, sampling)) }),
+    ...(model && { model: { ...model, deviations: model.deviations ?? 1 } }),
     ...(normalization && { normalization }),
     ...(shapingMayDominate && { shapingMayDominate }),
     ...(lowest && { ladder: { verifier: lowest.verifier, passAtLeast: lowest.passAtLeast } }),
@@ -223,6 +244,45 @@ function checkEnsembles(
       }
     });
   });
+}
+
+/** What a reward model must go with: its stage, rollouts after it, and a verifier that is asked about every episode. */
+export function checkRewardModel(
+  { model }: WrittenReward,
+  {
+    stages,
+    hasLadder,
+    branches,
+  }: {
+    stages: readonly { kind: string; name: string; selfPlay?: unknown }[];
+    hasLadder: boolean;
+    branches: boolean;
+  },
+  refuse: Refuse,
+): void {
+  if (!model) return;
+  const at = ['reward', 'model'];
+  const names = stages.filter(({ kind }) => kind === 'reward').map(({ name }) => name);
+  const place = stages.findIndex(({ kind, name }) => kind === 'reward' && name === model.stage);
+  if (place < 0)
+    refuse(
+      [...at, 'stage'],
+      `"${model.stage}" is no stage of the kind reward${didYouMean(model.stage, names)}`,
+    );
+  const after = place < 0 ? [] : stages.slice(place + 1).filter(({ kind }) => kind === 'rl');
+  if (place >= 0 && after.length === 0)
+    refuse([...at, 'stage'], `no rl stage comes after "${model.stage}": nothing would be judged by it`);
+  if (after.some(({ selfPlay }) => selfPlay !== undefined))
+    refuse(at, 'proposals of self-play are paid by verified success: leave out the one or the other');
+  if (model.by === 'minimum' && model.deviations !== undefined)
+    refuse([...at, 'deviations'], 'does nothing for minimum; mean-deviation reads it');
+  if (hasLadder)
+    refuse(
+      at,
+      'does not go with verification, whose tiers judge what the lowest one passes: leave out one of them',
+    );
+  if (branches)
+    refuse(at, 'a reward model reads one sequence: set agent.branches to "fail", or leave out the model');
 }
 
 /**

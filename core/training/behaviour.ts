@@ -1,4 +1,4 @@
-import type { BehaviourCounts, ComponentCounts } from './step-facts.ts';
+import type { BehaviourCounts, ComponentCounts, ModelCounts } from './step-facts.ts';
 
 export const noBehaviour = (): BehaviourCounts => ({
   episodes: 0,
@@ -50,10 +50,23 @@ export function addBehaviour(a: BehaviourCounts, b: BehaviourCounts): BehaviourC
   return sum;
 }
 
-const addComponents = (a: ComponentCounts, b: ComponentCounts): ComponentCounts => ({
-  scored: a.scored + b.scored,
+const addComponents = (a: ComponentCounts, b: ComponentCounts): ComponentCounts => {
+  const model = a.model && b.model ? addModels(a.model, b.model) : (a.model ?? b.model);
+  return {
+    scored: a.scored + b.scored,
+    score: a.score + b.score,
+    contribution: a.contribution + b.contribution,
+    ...(model && { model }),
+  };
+};
+
+const addModels = (a: ModelCounts, b: ModelCounts): ModelCounts => ({
+  judged: a.judged + b.judged,
   score: a.score + b.score,
-  contribution: a.contribution + b.contribution,
+  uncertainty: a.uncertainty + b.uncertainty,
+  compared: a.compared + b.compared,
+  excess: a.excess + b.excess,
+  squaredError: a.squaredError + b.squaredError,
 });
 
 function addByName<T>(a: Record<string, T>, b: Record<string, T>, add: (x: T, y: T) => T): Record<string, T> {

@@ -270,7 +270,7 @@ export async function collect(
 }
 
 const commonOf = (
-  { spec, stage }: StageInput,
+  { spec, stage, rewardModel }: StageInput,
   { checkpoint, adjusted }: Pick<DrawnFrom, 'checkpoint' | 'adjusted'>,
   step: number,
 ): Omit<GroupRequest, 'group' | 'firstTask' | 'tasks' | 'retries'> => ({
@@ -285,6 +285,7 @@ const commonOf = (
   sampling: samplingAt(stage, spec.sampling, step, adjusted),
   ...(stage.exploration?.toolChoice && { toolChoice: stage.exploration.toolChoice }),
   reward: spec.reward,
+  ...(rewardModel && { rewardModel }),
 });
 
 /** Tasks that teach something. */

@@ -6,6 +6,7 @@ import type { CurriculumSpec } from '../schema/curriculum-spec.ts';
 import type { StageSpec } from '../schema/stages/stages.ts';
 import type { Arm } from '../schema/tasks.ts';
 import type { StageEnd, StageInput, StageResult } from './stage.ts';
+import type { RewardStageInput } from './reward-stage.ts';
 import { demonstrationsOf } from './supervised-stage.ts';
 import type { Shown, SupervisedInput } from './supervised-stage.ts';
 import { armName } from '../names.ts';
@@ -16,6 +17,7 @@ export interface CurriculumPorts extends Pick<TrainingPorts, 'evaluate'> {
   initialize(request: InitializeRequest): Promise<CheckpointRef>;
   supervised(input: SupervisedInput): Promise<StageResult>;
   stage(input: StageInput): Promise<StageResult>;
+  reward(input: RewardStageInput): Promise<StageResult>;
   /** Told which part of the run comes next. */
   entered(phase: string): void;
 }
@@ -32,6 +34,8 @@ export interface CurriculumState {
   /** Steps of the run so far; a round of a supervised stage is one. */
   steps: number;
   stages: FinishedStage[];
+  /** By the stage that has trained them; absent where none has. */
+  rewardModels?: Record<string, CheckpointRef[]>;
 }
 
 interface FinishedStage {
@@ -78,10 +82,11 @@ export async function runCurriculum(
     }
     if ((await gate(state)) === 'stop') return stopped(state);
     ports.entered(stage.name);
-    const { end, reason, checkpoint, steps } = await runStage(ports, spec, state, stage);
+    const { end, reason, checkpoint, steps, rewardModels } = await runStage(ports, spec, state, stage);
     const { name, kind } = stage;
     state = {
       ...state,
+      ...(rewardModels && { rewardModels: { ...state.rewardModels, [name]: rewardModels } }),
       checkpoint,
       steps,
       stages: [...state.stages, { name, kind, end, reason, steps: steps - state.steps }],
@@ -91,14 +96,18 @@ export async function runCurriculum(
   ports.entered('report');
   const after = await report(ports, spec, 'after', state.checkpoint).catch(stopOrThrow);
   if (after === 'stop') return stopped(state);
-  const last = state.stages.findLast(({ kind }) => kind !== 'supervised');
+  const last = state.stages.findLast(({ kind }) => kind === 'rl');
   return { ...stopped(state), end: last?.end === 'no-success' ? 'no-success' : 'completed', after };
 }
 
 const storedRuns = ({ stages }: CurriculumSpec): string[] => [
   ...new Set(
     stages.flatMap((stage) =>
-      stage.kind === 'rl' && stage.collect.kind === 'stored' ? (stage.collect.run ?? []) : [],
+      stage.kind === 'reward'
+        ? (stage.episodes.run ?? [])
+        : stage.kind === 'rl' && stage.collect.kind === 'stored'
+          ? (stage.collect.run ?? [])
+          : [],
     ),
   ),
 ];
@@ -139,7 +148,7 @@ function runStage(
     retention,
     stages,
   }: CurriculumSpec,
-  { checkpoint, reference, steps, stages: finished }: CurriculumState,
+  { checkpoint, reference, steps, stages: finished, rewardModels }: CurriculumState,
   stage: StageSpec,
 ): Promise<StageResult> {
   const common = {
@@ -162,10 +171,29 @@ function runStage(
       shownBefore.rounds += rounds;
       shownBefore.tasks += rounds * demonstrationsOf(one);
     });
-    return ports.supervised({ spec: common, stage, checkpoint, reference, stepsBefore: steps, shownBefore });
+    return ports.supervised({
+      spec: common,
+      stage,
+      checkpoint,
+      reference,
+      stepsBefore: steps,
+      ...(rewardModels && { rewardModels: Object.values(rewardModels).flat() }),
+      shownBefore,
+    });
   }
+  if (stage.kind === 'reward')
+    return ports.reward({
+      spec: { run, seed, ...(lora && { lora }), ...(learner && { learner }), reward, retention },
+      stage,
+      checkpoint,
+      reference: reference!,
+      stepsBefore: steps,
+      others: Object.values(rewardModels ?? {}).flat(),
+    });
+  const models = reward.model && rewardModels?.[reward.model.stage];
   return ports.stage({
     spec: { ...common, ...(checkpoints && { checkpoints }), ...(verification && { verification }) },
+    ...(models && { rewardModel: { models, by: reward.model!.by, deviations: reward.model!.deviations } }),
     stage,
     checkpoint,
     reference: reference!,

@@ -24,6 +24,7 @@ export function figuresOf(step: StepFacts): Figures {
           figure('reward/held-out', share(heldOut.meanReward, Number(rewardedCount(heldOut.outcomes) > 0))),
           figure('graduation/error-left', heldOut.errorLeft ?? null),
         ]),
+    ...numbersOf('reward-model/held-out-', step.rewardModel ?? {}),
     ...numbersOf('learner/', learner ?? {}),
     ...ofBins('learner/logprob-gap-at-position', learner?.logprobGapByPosition),
     ...ofBins('learner/logprob-gap-at-length', learner?.logprobGapByLength),
@@ -96,7 +97,16 @@ function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, nu
         ]
       : []),
     figure('reward/equal-groups', equalGroups({ rollout, batch })),
-    ...Object.entries(rollout.components).flatMap(([verifier, { scored, score, contribution }]) => [
+    ...Object.entries(rollout.components).flatMap(([verifier, { scored, score, contribution, model }]) => [
+      ...(model
+        ? [
+            figure('reward-model/score', share(model.score, model.judged)),
+            figure('reward-model/uncertainty', share(model.uncertainty, model.judged)),
+            // By how much it gives more than the verifier that it stands for, and how far off it is.
+            figure('reward-model/excess', share(model.excess, model.compared)),
+            figure('reward-model/squared-error', share(model.squaredError, model.compared)),
+          ]
+        : []),
       figure(`score/${verifier}`, share(score, scored)),
       // Of those that have a reward, as the sum is, whether or not the cut off ones among them are trained on.
       figure(`contribution/${verifier}`, share(contribution, rewardedCount(outcomes))),

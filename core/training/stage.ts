@@ -21,6 +21,7 @@ import type { Healthy } from '../diagnosis/healthy.ts';
 import { nothingChanged } from '../run-change.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { EvaluationResult, Span } from '../requests.ts';
+import type { ServedRewardModel } from '../reward/reward-model.ts';
 import type { CurriculumSpec } from '../schema/curriculum-spec.ts';
 import type { RlStageSpec } from '../schema/stages/rl.ts';
 import { changedStage } from './changed-stage.ts';
@@ -56,6 +57,8 @@ export interface StageInput {
     | 'verification'
     | 'retention'
   >;
+  /** Judges what is sampled for training; absent: the reward's own verifiers do. */
+  rewardModel?: ServedRewardModel;
   stage: RlStageSpec;
   checkpoint: CheckpointRef;
   /** What the KL is measured against: what the first stage that is not supervised began with. */
@@ -101,6 +104,8 @@ export interface StageResult {
   checkpoint: CheckpointRef;
   /** Steps of the run, this stage included. */
   steps: number;
+  /** Of a reward stage. */
+  rewardModels?: CheckpointRef[];
 }
 
 export const initialStageState = (input: StageInput): StageState => ({
@@ -168,6 +173,7 @@ export async function trainStage(
           input.reference,
           state.checkpoint,
           ...source.checkpoints(),
+          ...(input.rewardModel?.models ?? []),
           best?.checkpoint ?? input.checkpoint,
           ...(mayGoBack(input.stage.diagnosis) ? placesOf(state.healthy) : []),
         ],

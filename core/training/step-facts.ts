@@ -6,6 +6,7 @@ import type { OutcomeCounts } from '../episode/outcome.ts';
 import type { Decision, Question } from '../question.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { EnvironmentScale } from '../reward/normalization.ts';
+import type { RewardModelQuality } from '../reward/reward-model.ts';
 import type { ArmTally, LearnerMetrics } from '../requests.ts';
 import type { TimeSplit } from '../time/time-split.ts';
 import type { Criterion } from './enough.ts';
@@ -37,6 +38,8 @@ export interface StepFacts {
   learner: Omit<LearnerMetrics, 'seconds'> | null;
   /** Of the checkpoint after the step, on tasks that are not trained on; null where it was not measured. */
   heldOut: HeldOutFacts | null;
+  /** Of a reward stage: how well its models judge what they were not shown, after an epoch of all; absent of others. */
+  rewardModel?: RewardModelQuality;
   /** Of a supervised stage that asks whether it is enough: how far each criterion is; absent of others. */
   criteria?: Criterion[];
   /** What the stage knows of its arms after this step; empty in a warm start. */
@@ -190,6 +193,20 @@ export interface ComponentCounts {
   score: number;
   /** What it added to rewards, in sum. */
   contribution: number;
+  /** What a reward model said in its place; absent where none has. */
+  model?: ModelCounts;
+}
+
+/** What a reward model came to, beside the verifier that it stands for. Sums, so that groups add up. */
+export interface ModelCounts {
+  /** Episodes that it has judged, its scores, and the deviations of its ensemble. */
+  judged: number;
+  score: number;
+  uncertainty: number;
+  /** Those that the verifier has scored, too; by how much more the model gave them, and the squares of that. */
+  compared: number;
+  excess: number;
+  squaredError: number;
 }
 
 export interface BatchFacts {

@@ -28,6 +28,8 @@ export interface SupervisedInput {
   reference: CheckpointRef | null;
   /** Steps that the run did before this stage. */
   stepsBefore: number;
+  /** Models of earlier reward stages, which later ones may be judged by; absent where there are none. */
+  rewardModels?: CheckpointRef[];
   /** What earlier stages have shown: no demonstration is shown in two stages. */
   shownBefore: Shown;
 }
@@ -123,6 +125,7 @@ export async function superviseStage(
       ...(reference === null ? [] : [reference]),
       // What preferences are held to.
       ...(stage.objective ? [input.checkpoint] : []),
+      ...(input.rewardModels ?? []),
     ];
     await ports.retain({ run, retention, pinned, scores: [] });
     const { kind, question } = decision;

@@ -1,4 +1,4 @@
-import type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
+import type { LearnerMetrics as TrainMetrics, RewardModelLoss } from '../../core/requests.ts';
 import type { LearnerSpec } from '../../core/schema/learner.ts';
 import type { LoraAdapter } from '../lora/adapter.ts';
 import type { ModelConfig, Weights } from '../../core/model/config.ts';
@@ -65,6 +65,8 @@ export interface OptimizerSettings {
 
 /** A critic learns beside the policy: after each update of the policy it has one on the same sequences. */
 export interface CriticSettings {
+  /** Of a reward model, which is a critic whose values are logits. Absent: the squared error of returns. */
+  loss?: RewardModelLoss | undefined;
   /** How far a value may move from `values` of the batch, in units of reward, before it is held (Engstrom et al. 2020); 0: as far as it does. */
   clip: number;
   optimizer: OptimizerSettings;

@@ -28,6 +28,7 @@ export interface Deletion {
 /** Workflows that are a part of a run, besides the run itself. */
 const PARTS = [
   'supervised',
+  'reward',
   'stage',
   'rolloutGroup',
   'followEpisodes',
@@ -191,7 +192,9 @@ function reads({ model, stages }: NonNullable<RunClaim['spec']>, run: string): b
   return (
     (model?.kind === 'from' && model.checkpoint.manifest.key.startsWith(runPrefix(run))) ||
     stages.some(
-      (stage) => stage.kind === 'rl' && stage.collect?.kind === 'stored' && stage.collect.run === run,
+      (stage) =>
+        (stage.kind === 'rl' && stage.collect?.kind === 'stored' && stage.collect.run === run) ||
+        (stage.kind === 'reward' && stage.episodes.run === run),
     )
   );
 }

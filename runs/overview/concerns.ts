@@ -43,7 +43,8 @@ export function belowGoal(
   spec: Pick<CurriculumSpec, 'stages'> | null,
 ): Concern[] {
   const { stage } = last;
-  const goal = spec?.stages.find(({ name }) => name === stage)?.graduation.successAtLeast;
+  const goals = spec?.stages.find(({ name }) => name === stage)?.graduation;
+  const goal = goals && 'successAtLeast' in goals ? goals.successAtLeast : undefined;
   const tasks = total(heldOut?.arms ?? []);
   if (goal === undefined || tasks.trials === 0 || last.decision.kind === 'graduate') return [];
   const { success, high } = measuredShare(tasks, CONFIDENCE);

@@ -32,5 +32,6 @@ const stepText = ({ stage, stageStep, maxSteps }: StepOfStage): string =>
 function stepsOf(spec: Pick<CurriculumSpec, 'stages'> | null, name: string): number | null {
   const stage = spec?.stages.find((one) => one.name === name);
   if (stage === undefined) return null;
-  return stage.kind === 'rl' ? stage.maxSteps : stage.maxRounds;
+  if (stage.kind === 'rl') return stage.maxSteps;
+  return stage.kind === 'reward' ? stage.maxRounds * stage.models : stage.maxRounds;
 }

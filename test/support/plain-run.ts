@@ -9,8 +9,9 @@ import { createVerification } from '../../activities/verification/verifiers.ts';
 import { runCurriculum } from '../../core/training/curriculum.ts';
 import type { CurriculumResult } from '../../core/training/curriculum.ts';
 import { evaluate } from '../../core/training/evaluation.ts';
-import type { StepReport, TrainingPorts } from '../../core/ports.ts';
+import type { RewardPorts, StepReport, TrainingPorts } from '../../core/ports.ts';
 import type { GroupRequest, GroupResult } from '../../core/requests.ts';
+import { trainRewardStage } from '../../core/training/reward-stage.ts';
 import { trainStage } from '../../core/training/stage.ts';
 import { reportOf } from '../../core/training/step-report.ts';
 import { superviseStage } from '../../core/training/supervised-stage.ts';
@@ -25,10 +26,15 @@ export interface PlainRunOptions {
   onStep?: (report: StepReport) => void;
 }
 
+type LearnerOperations = ReturnType<typeof createTraining>;
+
 /** Rollout groups as function calls. Tools must be inline. */
 export function plainRollout(
   { store, environments, policies }: Pick<PlainRunOptions, 'store' | 'environments' | 'policies'>,
   signal: AbortSignal,
+  judge: LearnerOperations['judgeEpisodes'] = () => {
+    throw new Error('this rollout has no reward model');
+  },
 ): TrainingPorts['rollout'] {
   // Every group listens to it.
   setMaxListeners(0, signal);
@@ -37,8 +43,14 @@ export function plainRollout(
   const rolloutGroup = async (group: GroupRequest): Promise<GroupResult> => {
     const advanced = await rollouts.advance({ group }, signal);
     if (advanced.pages.length > 0) throw new Error('a plain run has no place for long tool calls');
-    const verified = await verification.verifyGroup({ group, part: advanced.part, followed: [] }, signal);
-    return { ...verified, spans: [...advanced.spans, ...verified.spans] };
+    const { rewardModel, ...open } = group;
+    const ended = { part: advanced.part, followed: [] };
+    const judging = rewardModel && (await judge({ group: open, ...ended, rewardModel }, signal));
+    const verified = await verification.verifyGroup(
+      { group, ...ended, ...(judging && { judged: judging.judged }) },
+      signal,
+    );
+    return { ...verified, spans: [...advanced.spans, ...(judging?.spans ?? []), ...verified.spans] };
   };
   return (requests) => Promise.all(requests.map(rolloutGroup));
 }
@@ -48,9 +60,9 @@ export function plainTraining(options: PlainRunOptions, signal: AbortSignal) {
   const { store, environments, learner } = options;
   const curriculum = createCurriculum({ store, environments });
   const training = createTraining({ store, learner });
-  const ports: TrainingPorts = {
+  const ports: TrainingPorts & RewardPorts = {
     now: () => Date.now(),
-    rollout: plainRollout(options, signal),
+    rollout: plainRollout(options, signal, (...args) => training.judgeEpisodes(...args)),
     stored: (request) => curriculum.collectStored(request, signal),
     takeGroups: (request) => curriculum.takeGroups(request, signal),
     replay: (request) => curriculum.replayGroups(request, signal),
@@ -58,6 +70,9 @@ export function plainTraining(options: PlainRunOptions, signal: AbortSignal) {
     relabel: (request) => curriculum.relabelEpisodes(request, signal),
     keepProposals: (request) => curriculum.keepProposals(request, signal),
     rewardProposals: (request) => curriculum.rewardProposals(request, signal),
+    rewardExamples: (request) => curriculum.rewardExamples(request, signal),
+    rewardBatch: (request) => curriculum.rewardBatch(request, signal),
+    rewardQuality: (request) => training.rewardQuality(request, signal),
     evaluate: (request) => evaluate(ports, request),
     demonstrations: (request) => curriculum.buildDemonstrations(request, signal),
     score: (request) => training.scoreTokens(request, signal),
@@ -96,6 +111,7 @@ export async function plainRun(spec: unknown, options: PlainRunOptions): Promise
       evaluate: (request) => ports.evaluate(request),
       initialize: (request) => curriculum.initializeModel(request, signal),
       supervised: (input) => superviseStage(ports, input, null, go),
+      reward: (input) => trainRewardStage(ports, input, null, go),
       stage: (input) => trainStage(ports, input, null, go),
       entered: () => undefined,
     },

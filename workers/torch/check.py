@@ -103,6 +103,8 @@ def check_settings(objective: dict | None, critic: dict | None, compute: dict, l
     """Raises Fault("learner", "settings" or "precision")."""
     if not objective and not critic:
         raise wrong("settings", "there is neither an objective nor a critic: nothing is to be learnt")
+    if critic and critic.get("loss"):
+        raise wrong("settings", f"critic.loss is {critic['loss']}: this learner has no reward models")
     if critic and not critic["clip"] >= 0:
         raise wrong("settings", f"critic.clip is {critic['clip']}: give 0 or more units of reward")
     if compute["precision"] not in ("float32", "bfloat16"):

@@ -71,6 +71,7 @@ class Learner:
             "backend": self.backend,
             "losses": [*LOSSES, *(f"own:{name}" for name in OWN)],
             "critic": True,
+            "rewardModels": False,
             "precisions": ["float32", "bfloat16"],
             "lora": True,
             "gradientCheckpointing": True,
@@ -78,6 +79,9 @@ class Learner:
             # A GPU adds up in another order each time.
             "repeatsToTheBit": cpu,
         }
+
+    def refuse_reward_models(self, request: dict, stopped: Callable[[], bool] = lambda: False) -> dict:
+        raise Fault("learner", "settings", "this learner has no reward models: have the learner of Gradus serve the queue")
 
     def train_step(self, request: dict, stopped: Callable[[], bool] = lambda: False) -> dict:
         start = now()

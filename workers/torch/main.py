@@ -23,7 +23,7 @@ from losses.own import load_own
 from objects import ObjectStore
 from ranks import Ranks
 
-ACTIVITIES = ("trainStep", "scoreTokens", "probePolicy")
+ACTIVITIES = ("trainStep", "scoreTokens", "probePolicy", "judgeEpisodes", "rewardQuality")
 
 
 def threads() -> int:
@@ -44,7 +44,13 @@ def end_with_parent() -> None:
 
 def call(learner: Learner, activity: str, request: dict, stopped=lambda: False) -> dict | None:
     """Of every rank, at the same time."""
-    act = {"trainStep": learner.train_step, "scoreTokens": learner.score_tokens, "probePolicy": learner.probe_policy}
+    act = {
+        "trainStep": learner.train_step,
+        "scoreTokens": learner.score_tokens,
+        "probePolicy": learner.probe_policy,
+        "judgeEpisodes": learner.refuse_reward_models,
+        "rewardQuality": learner.refuse_reward_models,
+    }
     return act[activity](request, stopped)
 
 

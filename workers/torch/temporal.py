@@ -105,7 +105,15 @@ def activities_of(learner: Learner, call: Callable, broken: asyncio.Event) -> li
     async def probe_policy(request: dict) -> None:
         await serve("probePolicy", request)
 
-    return [train_step, score_tokens, probe_policy]
+    @activity.defn(name="judgeEpisodes")
+    async def judge_episodes(request: dict) -> dict:
+        return await serve("judgeEpisodes", request)
+
+    @activity.defn(name="rewardQuality")
+    async def reward_quality(request: dict) -> dict:
+        return await serve("rewardQuality", request)
+
+    return [train_step, score_tokens, probe_policy, judge_episodes, reward_quality]
 
 
 async def run(learner: Learner, call: Callable) -> None:

@@ -56,7 +56,7 @@ import type { HeededAlarm } from '../../core/diagnosis/act.ts';
 import { DIAGNOSES } from '../../core/diagnosis/alarm.ts';
 import type { Criterion } from '../../core/training/enough.ts';
 import type { ArmHowSolved } from '../../core/training/how-solved.ts';
-import type { BehaviourCounts, ComponentCounts } from '../../core/training/step-facts.ts';
+import type { BehaviourCounts, ComponentCounts, ModelCounts } from '../../core/training/step-facts.ts';
 import type { TrainedTokens } from '../../core/training/figures.ts';
 import type { TimeSplit } from '../../core/time/time-split.ts';
 
@@ -194,6 +194,14 @@ export const escalationRequest = object<EscalationRequest>({
   budgets: record(budget),
   reward: inside<RewardSpec>(),
 });
+const modelCounts = object<ModelCounts>({
+  judged: natural,
+  score: finite,
+  uncertainty: finite,
+  compared: natural,
+  excess: finite,
+  squaredError: finite,
+});
 const behaviour = object<BehaviourCounts>({
   episodes: natural,
   truncated: natural,
@@ -213,7 +221,14 @@ const behaviour = object<BehaviourCounts>({
   duplicateAnswers: natural,
   duplicateEpisodes: natural,
   failures: record(natural),
-  components: record(object<ComponentCounts>({ scored: natural, score: finite, contribution: finite })),
+  components: record(
+    object<ComponentCounts>({
+      scored: natural,
+      score: finite,
+      contribution: finite,
+      model: optional(modelCounts),
+    }),
+  ),
   rewardGroups: natural,
   equalRewards: natural,
   mixedGroups: optional(natural),

@@ -55,7 +55,7 @@ export function refuseChange(
         stages.map((one) => one.name),
       )}`;
     if (stage.kind !== 'rl')
-      return `"${name}" is a supervised stage: when its rounds are used up it asks, and "more-rounds" gives it more`;
+      return `"${name}" is a ${stage.kind} stage: when its rounds are used up it asks, and "more-rounds" gives it more`;
     if (over.has(name)) return `"${name}" is over`;
     if (most <= (changed.maxSteps[name] ?? stage.maxSteps)) continue;
     const before = looked?.stage === name ? looked : null;

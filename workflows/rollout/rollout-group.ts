@@ -5,7 +5,13 @@ import { ids } from '../../core/names.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import type { GroupRequest, GroupResult, OpenGroup } from '../../core/requests.ts';
 import { addSpans } from '../../core/time/spans.ts';
-import { agentActivities, closingActivities, rolloutActivities, verifierActivities } from '../activities.ts';
+import {
+  agentActivities,
+  closingActivities,
+  learnerActivities,
+  rolloutActivities,
+  verifierActivities,
+} from '../activities.ts';
 import type { followEpisodes, FollowResult } from './follow-episodes.ts';
 import { TAKING_OVER } from '../ports.ts';
 import { parentOf } from '../control/refuse.ts';
@@ -29,21 +35,24 @@ export async function rolloutGroup(group: GroupRequest): Promise<GroupResult> {
 }
 
 async function rollOut(group: GroupRequest): Promise<GroupResult> {
-  const { tasks: _, retries: __, failed: ___, grows: ____, reward, ...open } = group;
+  const { tasks: _, retries: __, failed: ___, grows: ____, reward, rewardModel, ...open } = group;
   const { advance } = group.agent ? agentActivities(group, group.agent) : rolloutActivities;
   const first = await advance({ group });
   const followed = await Promise.all(first.pages.map((page, number) => followChild(open, page, number)));
+  const ended = { part: first.part, followed: followed.map(({ part }) => part) };
+  const judging =
+    rewardModel && (await learnerActivities.judgeEpisodes({ group: open, ...ended, rewardModel }));
   const result = await verifierActivities.verifyGroup({
     group: { ...open, reward },
-    part: first.part,
-    followed: followed.map(({ part }) => part),
+    ...ended,
+    ...(judging && { judged: judging.judged }),
   });
   const all = [first, ...followed];
   return {
     ...result,
     spans: addSpans(
       result.spans,
-      all.flatMap(({ spans }) => spans),
+      [...all, ...(judging ? [judging] : [])].flatMap(({ spans }) => spans),
     ),
     incidents: addIncidents(
       result.incidents ?? [],

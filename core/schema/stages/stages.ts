@@ -9,28 +9,37 @@ import type { SamplingSpec } from '../sampling.ts';
 import type { WrittenVerification } from '../verification.ts';
 import { checkRlStage, rlStageOf, rlStageSchema } from './rl.ts';
 import type { RlStageSpec } from './rl.ts';
+import { checkRewardStage, rewardStageOf, rewardStageSchema } from './reward.ts';
+import type { RewardStageSpec } from './reward.ts';
 import { checkSupervisedStage, supervisedStageOf, supervisedStageSchema } from './supervised.ts';
 import type { SupervisedStageSpec } from './supervised.ts';
 
 /** In order; `rl` is what a stage is that does not say. */
 export const stagesSchema = z
-  .array(z.discriminatedUnion('kind', [rlStageSchema, supervisedStageSchema]))
+  .array(z.discriminatedUnion('kind', [rlStageSchema, supervisedStageSchema, rewardStageSchema]))
   .nonempty()
   .max(64, 'has at most 64 stages: what each ended with is carried along')
   .describe('In order: each stage goes on with the policy of the one before.');
 
 type WrittenStages = z.output<typeof stagesSchema>;
 
-export type StageSpec = RlStageSpec | SupervisedStageSpec;
+export type StageSpec = RlStageSpec | SupervisedStageSpec | RewardStageSpec;
 
 export const stagesOf = (
   stages: WrittenStages,
   sampling: SamplingSpec,
   environments: SpecEnvironments,
 ): StageSpec[] =>
-  stages.map((stage) =>
-    stage.kind === 'supervised' ? supervisedStageOf(stage) : rlStageOf(stage, sampling, environments),
-  );
+  stages.map((stage) => {
+    switch (stage.kind) {
+      case 'supervised':
+        return supervisedStageOf(stage);
+      case 'reward':
+        return rewardStageOf(stage);
+      default:
+        return rlStageOf(stage, sampling, environments);
+    }
+  });
 
 /** Names that every run uses for its own phases, workflows and objects. */
 const RESERVED = [
@@ -47,11 +56,12 @@ const RESERVED = [
 ];
 
 /** Whether a stage can begin with a policy that has never seen what to do: it imitates, or what it learns from is a success. */
-const canBegin = (stage: WrittenStages[number]): boolean =>
-  stage.kind === 'supervised'
-    ? stage.algorithm === undefined
-    : !['on-policy', 'pipelined', 'asynchronous', 'replay'].includes(stage.collect.kind) ||
-      stage.algorithm.kind === 'rft';
+const canBegin = (stage: WrittenStages[number]): boolean => {
+  if (stage.kind === 'supervised') return stage.algorithm === undefined;
+  if (stage.kind === 'reward') return false;
+  const samples = ['on-policy', 'pipelined', 'asynchronous', 'replay'].includes(stage.collect.kind);
+  return !samples || stage.algorithm.kind === 'rft';
+};
 
 export function checkStages(
   stages: WrittenStages,
@@ -107,6 +117,8 @@ export function checkStages(
       refuse([...at, 'name'], `"${stage.name}" is reserved for a part of every run; choose another`);
     }
     if (stage.kind === 'supervised') checkSupervisedStage(stage, context.sampling, at, environments, refuse);
+    else if (stage.kind === 'reward')
+      checkRewardStage(stage, reward.components, stages.slice(0, s), at, environments, refuse);
     else
       checkRlStage(
         stage,

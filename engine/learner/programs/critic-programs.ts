@@ -50,6 +50,33 @@ export function criticProgram(
   };
 }
 
+/**
+ * Of a reward model. In: as above, then mask [N] and the slopes of its loss by each value [N], 0 where the mask is. Out as
+ * above: of Σ slope · V, whose gradient is that of the loss, with nothing bound by a clip.
+ */
+export function slopeProgram(backend: TensorflowBackend, { config, compute }: ComputedModel): Program {
+  const { tf } = backend;
+  const { precision, gradientCheckpointing } = compute;
+  const count = criticShapes(config).length;
+  return {
+    key: JSON.stringify(['reward-model', config, precision, gradientCheckpointing]),
+    precision,
+    compute: (inputs) => {
+      const { parts, perToken } = rowsByCore(backend, inputs.slice(count), 0);
+      const [mask, slopes] = perToken;
+      let measured: Tensor[] = [];
+      const loss = (...parameters: Tensor[]): Scalar => {
+        const everywhere = valuesOf(backend, { config, compute }, parameters, parts);
+        const predicted = tf.where<Tensor1D>(tf.cast(mask!, 'bool'), everywhere, tf.zerosLike(everywhere));
+        measured = [tf.keep(predicted), tf.keep(tf.zerosLike(predicted))];
+        return tf.sum(tf.mul(predicted, slopes!));
+      };
+      const { value, grads } = tf.valueAndGrads(loss)(inputs.slice(0, count));
+      return [value, ...measured, ...grads];
+    },
+  };
+}
+
 /** V [N], in float32 whatever the precision of the products before it. */
 function valuesOf(
   backend: TensorflowBackend,

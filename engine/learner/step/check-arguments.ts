@@ -13,6 +13,7 @@ import type {
 } from '../contract.ts';
 import { criticShapes } from '../critic.ts';
 import { lossOf } from '../losses/index.ts';
+import { problemOfLabels } from '../losses/reward-model.ts';
 import type { Loss } from '../losses/loss.ts';
 import { parameterShapes } from '../../lora/adapter-shapes.ts';
 
@@ -35,7 +36,7 @@ export function checkBatch(
   checkNumbers(streams, batch.tokens.length, 'tokens');
   checkNumbers(sequences, offsets.length - 1, 'sequences');
   checkUpdates(batch.updates, offsets.length - 1);
-  const problem = loss?.problemOf?.(batch);
+  const problem = loss?.problemOf?.(batch) ?? (critic?.loss && problemOfLabels(critic.loss, batch));
   if (problem) throw wrong('batch', problem);
 }
 
@@ -141,6 +142,8 @@ export function checkSettings(
     throw wrong('settings', 'there is neither an objective nor a critic: there is nothing to train');
   if (critic && !(critic.clip >= 0))
     throw wrong('settings', `critic.clip is ${critic.clip}: give 0 or more units of reward`);
+  if (critic?.loss && critic.clip > 0)
+    throw wrong('settings', `critic.clip is ${critic.clip}: a reward model has no clip, so give 0`);
   const { microBatchTokens } = compute;
   if (!Number.isInteger(microBatchTokens) || microBatchTokens < 0) {
     throw wrong('settings', `microBatchTokens is ${microBatchTokens}: give a number of tokens, or 0`);

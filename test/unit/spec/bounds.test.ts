@@ -119,7 +119,7 @@ function plan(spec: Omit<CurriculumSpec, 'model'>): void {
   runKey(`${spec.run}.1000`);
   ledgerKey(spec.run, 'run', 1);
   for (const stage of spec.stages) {
-    if (stage.kind === 'supervised') continue;
+    if (stage.kind !== 'rl') continue;
     for (const step of [1, stage.maxSteps]) {
       const drawn = drawTasks({
         ...stage,

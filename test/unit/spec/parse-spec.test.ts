@@ -184,13 +184,13 @@ test('in the schema for editors a stage is one of its kinds, told by a constant,
   }
   const { properties } = JSON.parse(curriculumJsonSchema()) as JsonSchema;
   const kinds = properties!['stages']!.items!.oneOf!;
-  expect(kinds.map((kind) => kind.properties!['kind']!.const)).toEqual(['rl', 'supervised']);
+  expect(kinds.map((kind) => kind.properties!['kind']!.const)).toEqual(['rl', 'supervised', 'reward']);
   for (const kind of kinds) {
     expect(kind.additionalProperties).toBe(false);
     expect(kind.description).toBeDefined();
   }
   // What says no kind is RL.
-  expect(kinds.map(({ required }) => required!.includes('kind'))).toEqual([false, true]);
+  expect(kinds.map(({ required }) => required!.includes('kind'))).toEqual([false, true, true]);
   const methods = kinds[0]!.properties!['algorithm']!.oneOf!;
   expect(methods.map((method) => method.properties!['kind']!.const)).toEqual([...METHOD_KINDS, 'own']);
   expect(methods.filter(({ required }) => !required?.includes('kind'))).toHaveLength(1);

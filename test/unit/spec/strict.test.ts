@@ -41,7 +41,7 @@ describe('what is misspelt is named by its path, with the nearest valid name,', 
     [
       'where it is a kind',
       [{ ...supervised, kind: 'supervized' }, rl],
-      'stages[0].kind: must be "rl" or "supervised"; did you mean "supervised"?',
+      'stages[0].kind: must be "rl" or "supervised" or "reward"; did you mean "supervised"?',
     ],
     [
       'in a kind',
@@ -68,12 +68,12 @@ describe('what stands in the wrong place is refused with the right one:', () => 
     [
       'a kind that nobody knows',
       [{ ...supervised, kind: 'preference-by-telepathy' }, rl],
-      'stages[0].kind: must be "rl" or "supervised"',
+      'stages[0].kind: must be "rl" or "supervised" or "reward"',
     ],
     [
       'a kind that is no text',
       [{ ...supervised, kind: 7 }, rl],
-      'stages[0].kind: must be "rl" or "supervised"',
+      'stages[0].kind: must be "rl" or "supervised" or "reward"',
     ],
     [
       'a part of a step',
@@ -89,7 +89,7 @@ describe('what stands in the wrong place is refused with the right one:', () => 
     [
       'a field of another kind',
       [supervised, { ...rl, maxRounds: 3 }],
-      'stages[1].maxRounds: is a field of kind "supervised", and this is of kind "rl"',
+      'stages[1].maxRounds: is a field of kind "supervised", "reward", and this is of kind "rl"',
     ],
     [
       'a field of the kind that a stage is which does not say',
@@ -99,7 +99,7 @@ describe('what stands in the wrong place is refused with the right one:', () => 
     [
       'a field of another kind, or one level too high',
       [supervised, { ...rl, minibatch: 32 }],
-      'stages[1].minibatch: is a field of kind "supervised", and this is of kind "rl"; did you mean "algorithm.minibatch"?',
+      'stages[1].minibatch: is a field of kind "supervised", "reward", and this is of kind "rl"; did you mean "algorithm.minibatch"?',
     ],
     [
       'a field of another method',

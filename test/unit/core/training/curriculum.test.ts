@@ -5,6 +5,8 @@ import type { EvaluationRequest, InitializeRequest } from '../../../../core/requ
 import type { CurriculumSpec } from '../../../../core/schema/curriculum-spec.ts';
 import type { SupervisedStageSpec } from '../../../../core/schema/stages/supervised.ts';
 import { drawTasks, taskIndexes } from '../../../../core/training/task-draw.ts';
+import type { RewardStageSpec } from '../../../../core/schema/stages/reward.ts';
+import type { RewardStageInput } from '../../../../core/training/reward-stage.ts';
 import type { StageInput, StageResult } from '../../../../core/training/stage.ts';
 import type { SupervisedInput } from '../../../../core/training/supervised-stage.ts';
 import {
@@ -67,6 +69,7 @@ class ScriptedRun implements CurriculumPorts {
   readonly phases: string[] = [];
   readonly stages: StageInput[] = [];
   readonly supervisedStages: SupervisedInput[] = [];
+  readonly rewardStages: RewardStageInput[] = [];
   readonly initialized: InitializeRequest[] = [];
   private readonly plan: Plan;
 
@@ -89,6 +92,15 @@ class ScriptedRun implements CurriculumPorts {
     this.stages.push(input);
     return this.ended(input.stage.name, input.stepsBefore + 5);
   }
+  async reward(input: RewardStageInput): Promise<StageResult> {
+    this.rewardStages.push(input);
+    const { name } = input.stage;
+    return {
+      ...this.ended(name, input.stepsBefore + 3),
+      checkpoint: input.checkpoint,
+      rewardModels: [checkpoint(`${name}.model`)],
+    };
+  }
   private ended(name: string, steps: number): StageResult {
     const end = this.plan.stageEnd?.(name) ?? 'graduated';
     return { end, reason: 'scripted', checkpoint: checkpoint(name), steps };
@@ -108,6 +120,46 @@ async function run(
 }
 
 describe('a curriculum', () => {
+  test('gives the models of a reward stage to the rl stages after it, and the policy goes on unchanged', async () => {
+    const judge: RewardStageSpec = {
+      kind: 'reward',
+      name: 'judge',
+      arms: [arm(1)],
+      episodes: { stage: 'first' },
+      labels: 'outcomes',
+      pairsPerTask: 4,
+      models: 1,
+      maxEpisodes: 100,
+      heldOut: 0.2,
+      minibatch: 8,
+      maxRounds: 1,
+      optimizer,
+      graduation: { aucAtLeast: 0.8, calibrationErrorAtMost: 1 },
+    };
+    const rl = spec.stages.find((one) => one.kind === 'rl')!;
+    const judged: CurriculumSpec = {
+      ...spec,
+      reward: { ...spec.reward, model: { stage: 'judge', by: 'minimum', deviations: 1 } },
+      stages: [{ ...rl, name: 'first' }, judge, { ...rl, name: 'second' }],
+    };
+    const { ports, result } = await run({ spec: judged });
+    expect(ports.stages.map(({ rewardModel }) => rewardModel ?? null)).toEqual([
+      null,
+      { models: [checkpoint('judge.model')], by: 'minimum', deviations: 1 },
+    ]);
+    expect(ports.stages[1]!.checkpoint).toEqual(checkpoint('first'));
+    expect(ports.rewardStages[0]).toMatchObject({
+      checkpoint: checkpoint('first'),
+      stepsBefore: 5,
+      others: [],
+    });
+    expect(result.stages.map(({ name, steps }) => [name, steps])).toEqual([
+      ['first', 5],
+      ['judge', 3],
+      ['second', 5],
+    ]);
+  });
+
   test('runs its stages in order, each from where the last one ended, and reports before and after', async () => {
     const { ports, result } = await run();
     expect(ports.phases).toEqual(['initialize', 'warm-start', 'easy', 'hard', 'report']);

@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import { parseSpec } from '../../../spec/parse-spec.ts';
+import { environments, problemsOf } from './problems-of.ts';
+
+const tasks = [{ environment: 'calculator', levels: [1] }];
+const rl = { name: 'rl', tasks, maxSteps: 10, graduation: { successAtLeast: 0.5 } };
+const judge = {
+  kind: 'reward',
+  name: 'judge',
+  tasks,
+  episodes: { stage: 'rl' },
+  graduation: { aucAtLeast: 0.8 },
+};
+const judged = { ...rl, name: 'judged' };
+
+const specWith = (stages: object[], model: object | undefined = { stage: 'judge' }, more: object = {}) => ({
+  model: { from: 'base' },
+  reward: { components: [{ verifier: 'exact-match', role: 'outcome' }], ...(model && { model }) },
+  stages,
+  evaluation: { tasks },
+  ...more,
+});
+
+test('a reward stage learns from an earlier stage, and later ones are judged by it', () => {
+  const { stages, reward } = parseSpec(specWith([rl, judge, judged]), 'run', environments);
+  expect(stages[1]).toMatchObject({
+    kind: 'reward',
+    labels: 'outcomes',
+    models: 1,
+    pairsPerTask: 4,
+    heldOut: 0.2,
+    optimizer: { learningRate: 0.001 },
+    arms: [{ environment: 'calculator', level: 1 }],
+  });
+  expect(reward.model).toEqual({ stage: 'judge', by: 'mean-deviation', deviations: 1 });
+});
+
+test('one may be trained for other runs alone, and from the episodes of another run', () => {
+  const of = { ...judge, episodes: { stage: 'rl', run: 'other' } };
+  expect(
+    problemsOf({ ...specWith([of, rl]), reward: { components: specWith([]).reward.components } }),
+  ).toEqual([]);
+});
+
+test.each([
+  [
+    'a stage that is not there',
+    [rl, { ...judge, episodes: { stage: 'rk' } }, judged],
+    undefined,
+    '"rk" is no earlier stage with episodes; did you mean "rl"?; one of another run needs its run',
+  ],
+  [
+    'a later stage',
+    [judge, rl],
+    undefined,
+    '"rl" is no earlier stage with episodes; one of another run needs its run',
+  ],
+  [
+    'a judge that is none',
+    [rl, judge, judged],
+    { stage: 'rl' },
+    '"rl" is no stage of the kind reward; valid: judge',
+  ],
+  [
+    'a judge that nobody needs',
+    [rl, judge],
+    undefined,
+    'no rl stage comes after "judge": nothing would be judged by it',
+  ],
+  [
+    'deviations of a minimum',
+    [rl, judge, judged],
+    { stage: 'judge', by: 'minimum', deviations: 2 },
+    'does nothing for minimum; mean-deviation reads it',
+  ],
+  [
+    'steps of nobody',
+    [rl, { ...judge, labels: 'steps' }, judged],
+    undefined,
+    'is missing: name the component whose verifier judges steps',
+  ],
+  [
+    'steps of no component',
+    [rl, { ...judge, labels: 'steps', stepsOf: 'sub-goals' }, judged],
+    undefined,
+    '"sub-goals" is no component of the reward; valid: exact-match',
+  ],
+  [
+    'pairs that are not made',
+    [rl, { ...judge, pairsPerTask: 2 }, judged],
+    undefined,
+    'does nothing with labels outcomes; pairs reads it',
+  ],
+])('%s is refused', (_, stages, model, problem) => {
+  expect(problemsOf(specWith(stages, model)).join('\n')).toContain(problem);
+});
