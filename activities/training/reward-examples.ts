@@ -163,19 +163,43 @@ function stepsSaid({ outcome, turns }: Episode, verifier: string): number[] | nu
 export const positionsOf = (files: ModelFiles): number =>
   modelConfigOf(jsonOf(files, 'config.json'), jsonOf(files, 'tokenizer.json')).maxPositions;
 
-/** The batch of an epoch of one model, which draws its tasks with replacement (Breiman 1996), the same in each epoch. */
+/**
+ * The batch of an epoch of one model. Throws GradusError('store', 'no-rewards') where no two samples of a task differ that are
+ * to be paired.
+ */
 export async function buildRewardBatch(
   { store }: { store: ObjectStore },
-  { run, seed, stage, step, model, examples: ref, labels, pairsPerTask, updates }: RewardBatchRequest,
+  request: RewardBatchRequest,
   signal: AbortSignal,
 ): Promise<BatchResult> {
   const start = Date.now();
-  const { train } = await store.read(ref, rewardExamples, { signal });
+  const { run, stage, step, updates } = request;
+  const { train } = await store.read(request.examples, rewardExamples, { signal });
+  const sequences = labelledSequences(train, request);
+  if (sequences.length === 0)
+    throw new GradusError(
+      'store',
+      'no-rewards',
+      `${stage} finds no task of which two samples have different scores: name other steps or tasks, or learn from outcomes`,
+    );
+  const batch = packBatch(sequences, updates);
+  return finish(await putBatch(store, batchKey(run, stage, step), batch, { signal }), 0, start);
+}
+
+/** What a model is shown: it draws its tasks with replacement (Breiman 1996), the same in each epoch. */
+export function labelledSequences(
+  train: readonly RewardExample[],
+  {
+    seed,
+    stage,
+    model,
+    labels,
+    pairsPerTask,
+  }: Pick<RewardBatchRequest, 'seed' | 'stage' | 'model' | 'labels' | 'pairsPerTask'>,
+): TrainingSample[] {
   const drawn = drawTasks(train, new RandomStream(seed, 'reward', stage, 'model', model));
-  const sequences =
-    labels === 'pairs' ? pairsOf(drawn, pairsPerTask) : drawn.flat().map((one) => labelledTurns(one));
-  const kept = await putBatch(store, batchKey(run, stage, step), packBatch(sequences, updates), { signal });
-  return finish(kept, 0, start);
+  if (labels === 'pairs') return pairsOf(drawn, pairsPerTask);
+  return drawn.flat().map(({ steps, ...one }) => labelledTurns(one, labels === 'steps' ? steps : undefined));
 }
 
 function drawTasks(train: readonly RewardExample[], stream: RandomStream): RewardExample[][] {
@@ -184,7 +208,10 @@ function drawTasks(train: readonly RewardExample[], stream: RandomStream): Rewar
 }
 
 /** At the end of every turn: the outcome, as a verifier of tokens is taught (Cobbe et al. 2021, section 4.2), or its own. */
-function labelledTurns({ tokens, ends, label, steps }: RewardExample): TrainingSample {
+function labelledTurns(
+  { tokens, ends, label }: RewardExample,
+  steps: readonly number[] | undefined,
+): TrainingSample {
   const mask = tokens.map(() => 0);
   const returns = tokens.map(() => 0);
   ends.forEach((end, turn) => {
