@@ -12,7 +12,7 @@ import { storedFacts } from '../../support/stored-facts.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 
-// A run that samples, trains an ensemble of reward models of what was judged, and is then judged by it: killed in all three,
+// A run that samples, trains an ensemble of reward models of what was judged, and is then judged by it: killed in the last two,
 // it ends with the same weights, models and verdicts.
 
 let installation: TestInstallation;
@@ -140,7 +140,7 @@ test('the facts of a step have what the models said beside what was so', async (
   }
 });
 
-test('a run that is killed in examples, training and judging ends with the same weights, models and verdicts', async () => {
+test('a run that is killed while a model is trained and while it judges ends with the same weights, models and verdicts', async () => {
   const { runs, workers } = installation;
   const handle = await runs.start('killed', spec);
   const judge = () => ids.stage('killed', 'judge');
