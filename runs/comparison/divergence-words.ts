@@ -91,7 +91,7 @@ function partingText(
         : `${where}: its batches are not the same, and no group that both have tells what was sampled.`;
     case 'demonstrations':
       return environments === null
-        ? `${where}, which is supervised: nothing is sampled for it, and its batches of demonstrations are not the same.`
+        ? `${where}: nothing is sampled for it, and its batches are not the same.`
         : `${where}, which is supervised: its demonstrations are of other environments: ${environments.join(' and ')}.`;
     default:
       return `${where}: the same batch leads to other weights. The learners differ: their machine, their threads, or their settings.`;

@@ -28,7 +28,7 @@ const parted = (parting: Partial<Parting>): string[] =>
 
 test('of a supervised step nothing is said to have been sampled', () => {
   expect(parted({ what: 'demonstrations', batch: 'tokens of sequence 1, token 4: 7 and 8' })).toEqual([
-    'one and other part at step 2 (warm-start/2), which is supervised: nothing is sampled for it, and its batches of demonstrations are not the same.',
+    'one and other part at step 2 (warm-start/2): nothing is sampled for it, and its batches are not the same.',
     'First of the batch: tokens of sequence 1, token 4: 7 and 8.',
   ]);
 });
