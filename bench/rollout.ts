@@ -1,4 +1,5 @@
 import { InferenceSession, Tensor } from 'onnxruntime-node';
+import { parameterCount } from '../core/model/config.ts';
 import type { ModelConfig } from '../core/model/config.ts';
 import { randomKey, RandomStream, uniform } from '../core/random.ts';
 import type { RandomKey } from '../core/random.ts';
@@ -10,6 +11,8 @@ import type { LocalPolicy } from '../engine/policy.ts';
 import { flat, randomWeights } from '../test/support/engine/random-model.ts';
 import { interleavedRuns, benchRowsOf } from './bench.ts';
 import type { Bench } from './bench.ts';
+import { MODELS } from './engine/engines.ts';
+import { drawnBy, meanGap, ROUNDED, tokensPerSecond } from './rounded.ts';
 
 const [EPISODES, QUICK_EPISODES, GROUP, PROMPT] = [128, 32, 16, 25];
 const sampling = { temperature: 1, topK: 0, topP: 1 };
@@ -85,9 +88,46 @@ async function decodeGroup(
 
 /**
  * Sampled tokens per second: a continuous batch of 128 episodes in groups of 16 against the same episodes decoded
- * group by group with plain onnxruntime-node and a growing cache, on as many cores.
+ * group by group with plain onnxruntime-node and a growing cache, on as many cores. And a decoder of 30 M parameters whose
+ * weights are rounded against one of float32, with how far its log-probs are from those.
  */
 export const rolloutBench: Bench = async function* (options) {
+  yield* continuousBatch(options);
+  yield* roundedWeights(options);
+};
+
+const roundedWeights: Bench = async function* (options) {
+  const runs = options.runs ?? (options.quick ? 2 : 7);
+  const model = options.quick ? config : MODELS['30M'];
+  const tokens = options.quick ? 16 : 64;
+  const weights = randomWeights(model);
+  const exact = createDecoder({ threads: 2 });
+  const rounded = createDecoder({ threads: 2 });
+  try {
+    await exact.load('float32', model, weights);
+    for (const dtype of ROUNDED) {
+      await rounded.load(dtype, model, weights, undefined, dtype);
+      for (const batch of [1, 8, 64]) {
+        const speed = (policy: LocalPolicy) => () => tokensPerSecond(policy, model, { batch, tokens });
+        const { ours, anchor } = await interleavedRuns(
+          `${dtype}, batch ${batch}`,
+          { ours: speed(rounded), anchor: speed(exact) },
+          (speed) => `${Math.round(speed)} tokens/s`,
+          { ...options, runs },
+        );
+        const what = `${(parameterCount(model) / 1e6).toFixed(0)} M parameters, batch ${batch}, weights in ${dtype} vs float32`;
+        yield benchRowsOf('rollout')(what, 'tokens/s', 'more', ours, anchor);
+      }
+      const gap = await meanGap(exact, model, await drawnBy(rounded, model, 4 * tokens));
+      yield benchRowsOf('rollout')(`mean gap of log-probs, weights in ${dtype}`, 'nats', 'less', [gap]);
+    }
+  } finally {
+    await exact.close();
+    await rounded.close();
+  }
+};
+
+const continuousBatch: Bench = async function* (options) {
   const runs = options.runs ?? (options.quick ? 2 : 7);
   const count = options.quick ? QUICK_EPISODES : EPISODES;
   const weights = randomWeights(config);

@@ -1,4 +1,5 @@
 import type { RandomKey } from '../core/random.ts';
+import type { RolloutDtype } from '../core/schema/policy.ts';
 import type { LoraAdapter } from './lora/adapter.ts';
 import type { ModelConfig, Weights } from '../core/model/config.ts';
 
@@ -94,8 +95,15 @@ export interface Policy {
 export interface LocalPolicy extends Policy {
   /**
    * Computes with these weights, and an adapter merged into its own copy of them, from now on; `version` is what they
-   * are known by. Sessions that are open keep nothing of the old weights: they are fed again.
+   * are known by. Its copy is rounded to `dtype`, float32 where there is none. Sessions that are open keep nothing of the old
+   * weights: they are fed again.
    */
-  load(version: string, config: ModelConfig, weights: Weights, adapter?: LoraAdapter): Promise<void>;
+  load(
+    version: string,
+    config: ModelConfig,
+    weights: Weights,
+    adapter?: LoraAdapter,
+    dtype?: RolloutDtype,
+  ): Promise<void>;
   readonly version: string | undefined;
 }

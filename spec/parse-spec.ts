@@ -9,7 +9,7 @@ import { checkAgent } from '../core/schema/agent.ts';
 import { checkEvaluation, evaluationOf } from '../core/schema/evaluation.ts';
 import { checkModel, modelOf } from '../core/schema/model.ts';
 import type { NamedModel } from '../core/schema/model.ts';
-import { checkHandOver, checkPolicy, policyOf } from '../core/schema/policy.ts';
+import { checkHandOver, checkPolicy, checkRounding, policyOf } from '../core/schema/policy.ts';
 import { checkReward, checkRewardModel, rewardSpecOf } from '../core/schema/reward.ts';
 import { checkSampling } from '../core/schema/sampling.ts';
 import { checkStages, stagesOf } from '../core/schema/stages/stages.ts';
@@ -100,6 +100,7 @@ function check(spec: WrittenSpec, environments: SpecEnvironments, refuse: Refuse
   checkSampling(sampling, refuse);
   checkPolicy(spec.policy, sampling, refuse);
   checkHandOver(spec, refuse);
+  checkRounding(spec, refuse);
   checkAgent(spec, environments, refuse);
   checkStages(stages, spec, environments, refuse);
   checkEvaluation(evaluation, environments, refuse);

@@ -62,7 +62,8 @@ export async function replayStored(
   const checkpoint = await checkpointThatSampled(store, stored, { signal });
   const policies = new PolicyPool(store, createDecoder, 1);
   try {
-    const lease = await policies.lease(checkpoint);
+    const { policy } = stored.spec;
+    const lease = await policies.lease(checkpoint, policy?.kind === 'onnx' ? { dtype: policy.dtype } : {});
     const tools = own ?? environment?.tools ?? null;
     return {
       place,

@@ -75,7 +75,7 @@ export async function storedEpisode(
       `what ${name} of ${run} was sampled by is not stored with it: an older version of Gradus wrote it, and it cannot be sampled again`,
     );
   }
-  if (spec.policy) {
+  if (spec.policy && spec.policy.kind !== 'onnx') {
     const served = spec.policy.kind === 'recorded' ? spec.policy.run : run;
     throw new GradusError(
       'store',

@@ -1,4 +1,4 @@
-import type { OtherPolicySpec, ServedPolicySpec } from '../../core/schema/policy.ts';
+import type { RecordingPolicySpec, ServedPolicySpec } from '../../core/schema/policy.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import type { PolicyProvider } from './policies.ts';
 import { RecordedPolicies } from './recorded-policies.ts';
@@ -13,7 +13,7 @@ export class OtherPolicies {
     this.store = store;
   }
 
-  of(spec: OtherPolicySpec): PolicyProvider {
+  of(spec: RecordingPolicySpec): PolicyProvider {
     return spec.kind === 'http' ? this.served(spec) : new RecordedPolicies(this.store);
   }
 

@@ -1,5 +1,6 @@
 import type { ModelConfig } from '../../core/model/config.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
+import type { RolloutDtype } from '../../core/schema/policy.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import type { Policy } from '../../engine/policy.ts';
 import type { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
@@ -24,6 +25,8 @@ export interface LeaseOptions {
   /** The run that samples. */
   run: string;
   signal: AbortSignal;
+  /** What a decoder of this process rounds the weights to; float32 where it is absent. */
+  dtype?: RolloutDtype | undefined;
 }
 
 /** Where policies are: in decoders of this process, on servers, or in what servers have sampled before. */

@@ -1,9 +1,11 @@
 import type { CheckpointRef } from '../../core/refs.ts';
+import type { RolloutDtype } from '../../core/schema/policy.ts';
 import type { LocalPolicy } from '../../engine/policy.ts';
 import { loadPolicy, loadUnmerged } from '../../store/training/checkpoints.ts';
 import type { PolicyContent } from '../../store/training/checkpoints.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import type { PolicyLease, PolicyProvider } from './policies.ts';
+import type { LeaseOptions, PolicyLease, PolicyProvider } from './policies.ts';
+import { roundedVersion } from './rounded-version.ts';
 import { Speakers } from './speakers.ts';
 
 /** A decoder of this process. */
@@ -23,7 +25,7 @@ interface Slot {
 }
 
 /**
- * Decoders by checkpoint: all who ask for the same weights share one, and a decoder gets new weights only when nobody
+ * Decoders by checkpoint and dtype: all who ask for the same weights share one, and a decoder gets new weights only when nobody
  * uses the old ones, so that two runs on one worker do not sample from each other's policy.
  */
 export class PolicyPool implements PolicyProvider {
@@ -45,9 +47,12 @@ export class PolicyPool implements PolicyProvider {
   }
 
   /** Waits while all decoders are busy with other weights. */
-  async lease(checkpoint: CheckpointRef): Promise<LocalLease> {
+  async lease(
+    checkpoint: CheckpointRef,
+    { dtype = 'float32' }: Pick<LeaseOptions, 'dtype'> = {},
+  ): Promise<LocalLease> {
     for (;;) {
-      const slot = this.slotFor(checkpoint);
+      const slot = this.slotFor(checkpoint, dtype);
       if (slot === undefined) {
         await new Promise<void>((resolve) => this.waiting.push(resolve));
         continue;
@@ -69,13 +74,13 @@ export class PolicyPool implements PolicyProvider {
     await Promise.all(this.slots.map((slot) => slot.policy.close()));
   }
 
-  private slotFor(checkpoint: CheckpointRef): Slot | undefined {
+  private slotFor(checkpoint: CheckpointRef, dtype: RolloutDtype): Slot | undefined {
     // The manifest, not the weights, tells checkpoints apart: the tokenizer belongs to it.
-    const version = checkpoint.manifest.sha256;
+    const version = roundedVersion(checkpoint.manifest.sha256, dtype);
     const loaded = this.slots.find((slot) => slot.version === version);
     if (loaded) {
       // A decoder that crashed has forgotten its weights; those who lease it have been told, and come again.
-      if (!loaded.loading && loaded.policy.version === undefined) this.load(loaded, checkpoint);
+      if (!loaded.loading && loaded.policy.version === undefined) this.load(loaded, checkpoint, dtype);
       return loaded;
     }
     const idle = this.slots.filter((slot) => slot.leases === 0).toSorted((a, b) => a.usedAt - b.usedAt)[0];
@@ -90,12 +95,12 @@ export class PolicyPool implements PolicyProvider {
       };
       slot.ready.catch(() => undefined);
       this.slots.push(slot);
-      this.load(slot, checkpoint);
+      this.load(slot, checkpoint, dtype);
       return slot;
     }
     if (idle) {
       idle.version = version;
-      this.load(idle, checkpoint);
+      this.load(idle, checkpoint, dtype);
     }
     return idle;
   }
@@ -114,12 +119,13 @@ export class PolicyPool implements PolicyProvider {
     return this.base.policy;
   }
 
-  private load(slot: Slot, checkpoint: CheckpointRef): void {
+  private load(slot: Slot, checkpoint: CheckpointRef, dtype: RolloutDtype): void {
     const read = loadUnmerged(this.store, checkpoint, {}, (base) => this.baseOf(base));
     slot.ready = read.then(async (policy) => {
       const { config, weights, adapter, files } = policy;
       if (!adapter) this.whole = { manifest: checkpoint.manifest.sha256, policy: new WeakRef(policy) };
-      await slot.policy.load(checkpoint.weights, config, weights, adapter);
+      const version = roundedVersion(checkpoint.weights, dtype);
+      await slot.policy.load(version, config, weights, adapter, dtype);
       return this.speakers.of(files);
     });
     slot.loading = true;

@@ -221,7 +221,10 @@ const leaseOf = (
   { policies, otherPolicies }: Required<Pick<RolloutDependencies, 'policies' | 'otherPolicies'>>,
   { run, checkpoint, policy }: Pick<OpenGroup, 'run' | 'checkpoint' | 'policy'>,
   signal: AbortSignal,
-): Promise<PolicyLease> => (policy ? otherPolicies.of(policy) : policies).lease(checkpoint, { run, signal });
+): Promise<PolicyLease> =>
+  policy === undefined || policy.kind === 'onnx'
+    ? policies.lease(checkpoint, { run, signal, dtype: policy?.dtype })
+    : otherPolicies.of(policy).lease(checkpoint, { run, signal });
 
 const keyOf = ({ run, stage, step, group }: OpenGroup, name: string): string =>
   partKey(run, stage, step, group, name);
@@ -591,9 +594,10 @@ async function takeEpisode(
   try {
     await advanceEpisode(
       {
-        policy: request.policy
-          ? storingPieces(deps.store, request.policy, request, index, lease.policy)
-          : lease.policy,
+        policy:
+          request.policy === undefined || request.policy.kind === 'onnx'
+            ? lease.policy
+            : storingPieces(deps.store, request.policy, request, index, lease.policy),
         tokenizer,
         dialect,
         environment,

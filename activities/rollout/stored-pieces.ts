@@ -1,4 +1,4 @@
-import type { OtherPolicySpec } from '../../core/schema/policy.ts';
+import type { RecordingPolicySpec } from '../../core/schema/policy.ts';
 import type { OpenGroup } from '../../core/requests.ts';
 import type { Policy, SampleRequest, SampleResult } from '../../engine/policy.ts';
 import { partKey } from '../../store/keys.ts';
@@ -13,7 +13,7 @@ import type { SampledPiece } from '../../store/rollout/sampled-pieces.ts';
  */
 export function storingPieces(
   store: ObjectStore,
-  spec: OtherPolicySpec,
+  spec: RecordingPolicySpec,
   { run, stage, step, group }: OpenGroup,
   episode: number,
   policy: Policy,

@@ -6,12 +6,14 @@ import { totalTime } from '../../core/time/time-split.ts';
 import { killInActivity } from '../../test/support/kill-workers.ts';
 import { RunClient } from '../../test/support/run-client.ts';
 import { settingsToEnv } from '../../workers/settings.ts';
+import type { RolloutDtype } from '../../core/schema/policy.ts';
 import { closing, benchRowsOf } from '../bench.ts';
 import type { Bench, BenchRow } from '../bench.ts';
 import { Child } from '../child.ts';
 import { signalsOf } from '../../test/support/histories.ts';
 import { durableRun, withInstallation, withTemporaryFolder } from '../installations.ts';
 import { watchMemory } from '../processes.ts';
+import { ROUNDED } from '../rounded.ts';
 import { writeModel } from './model.ts';
 import type { BenchPart } from './part-process.ts';
 import { halfBillionSpec, STEPS } from './spec.ts';
@@ -38,13 +40,20 @@ export const halfBillionBench: Bench = async function* (options) {
     await withInstallation({ ...options, env: modules }, async (client, { workers, settings }) => {
       const { signal } = options;
       const env = { ...process.env, ...settingsToEnv(settings) };
-      for (const part of ['import', 'decode', 'learn'] satisfies BenchPart[]) {
+      const parts: [part: BenchPart, dtype?: RolloutDtype][] = [
+        ['import'],
+        ['decode'],
+        ...ROUNDED.map((dtype): [BenchPart, RolloutDtype] => ['decodeRounded', dtype]),
+        ['learn'],
+      ];
+      for (const [part, dtype] of parts) {
         // One process a part, so that its memory is its own.
         const child = Child.own('half-billion/part-process.ts', { env, signal });
-        const asked = child.call(part, { folder }, A_WHILE_MS);
+        const asked = child.call(part, { folder, ...(dtype && { dtype }) }, A_WHILE_MS);
         const { figures, peakBytes } = await closing(asked, () => child.close());
         for (const figure of figures as Parameters<typeof row>[]) row(...figure);
-        row(`memory of a process that does no more than ${part}`, peakBytes / 2 ** 20, 'MB');
+        const what = dtype ? `decode in ${dtype}` : part;
+        row(`memory of a process that does no more than ${what}`, peakBytes / 2 ** 20, 'MB');
       }
       const runs = await RunClient.connect(settings);
       /** Runs to its end while `meanwhile` goes on, tells what it took, and gives its weights. */

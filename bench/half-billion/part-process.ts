@@ -1,6 +1,7 @@
 import { packBatch } from '../../activities/training/training-batch.ts';
 import { createTraining } from '../../activities/training/learner.ts';
 import { randomKey, RandomStream } from '../../core/random.ts';
+import type { RolloutDtype } from '../../core/schema/policy.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
 import { createLearner } from '../../engine/learner/process/remote-learner.ts';
 import { initialAdapter } from '../../engine/lora/initial-adapter.ts';
@@ -12,6 +13,7 @@ import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import { importModel } from '../../store/training/import-model.ts';
 import { readSettings } from '../../workers/settings.ts';
 import { serveChild } from '../child.ts';
+import { tokensPerSecond } from '../rounded.ts';
 import { watchedLearner } from '../installations.ts';
 import { ADAM, GRPO } from '../specs.ts';
 import { LEARNER, LORA, MODEL } from './spec.ts';
@@ -79,6 +81,22 @@ async function decode(): Promise<{ figures: Figure[] }> {
   return { figures };
 }
 
+/** What a process that never has other weights takes and does. */
+async function decodeRounded({ dtype }: { dtype: RolloutDtype }): Promise<{ figures: Figure[] }> {
+  const ref = await checkpointOf(store, { run: MODEL, step: null });
+  const decoder = createDecoder({ threads: settings.decoderThreads });
+  const { config, weights } = await loadPolicy(store, ref);
+  await timed(`initial load: into the decoder, weights in ${dtype}`, () =>
+    decoder.load('base', config, weights, undefined, dtype),
+  );
+  for (const batch of [1, 8]) {
+    const speed = await tokensPerSecond(decoder, config, { batch, tokens: 32 });
+    figures.push([`decoding at batch ${batch}, weights in ${dtype}`, speed, 'tokens/s']);
+  }
+  await decoder.close();
+  return { figures };
+}
+
 async function learn(): Promise<{ figures: Figure[] }> {
   let parent = await checkpointOf(store, { run: MODEL, step: null });
   const { config } = await loadPolicy(store, parent);
@@ -131,6 +149,7 @@ const parts = {
     return { figures };
   },
   decode,
+  decodeRounded,
   learn,
 };
 await serveChild(parts);

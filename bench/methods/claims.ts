@@ -1,3 +1,4 @@
+import { SERVED_IMPORTANCE_CAP } from '../../core/schema/policy.ts';
 import { caseOf, MANY_TURNS, MOLECULES, paidForDiversity, SETTING, unmasked } from './cases.ts';
 import type { Case, TrialSetting, Trial } from './trial.ts';
 
@@ -105,5 +106,20 @@ const DIVERSITY: Group = {
 };
 
 /** What is measured together, in one setting. */
-export const GROUPS: readonly Group[] = [ONE_CALL, THREE_CALLS, DIVERSITY];
+/** All are weighed by importance, so that nothing but the weights of the decoder differs. */
+const WEIGHED = { algorithm: { importanceCap: SERVED_IMPORTANCE_CAP } };
+const rounded = (dtype: string): Case => caseOf(dtype, WEIGHED, { policy: { kind: 'onnx', dtype } });
+
+const ROUNDED: Group = {
+  name: 'claims-rounded',
+  title: 'Rollouts with rounded weights',
+  setting: SETTING,
+  cases: [caseOf('float32', WEIGHED), rounded('bfloat16'), rounded('int8')],
+  claims: [
+    claim('bfloat16', 'bfloat16', 'float32', 'rollouts with weights in bfloat16 teach as well as in float32'),
+    claim('int8', 'int8', 'float32', 'rollouts with weights in int8 teach as well as in float32'),
+  ],
+};
+
+export const GROUPS: readonly Group[] = [ONE_CALL, THREE_CALLS, DIVERSITY, ROUNDED];
 export const unitOf = ({ measure }: Claim): string => (measure === distinct ? 'distinct answers' : 'success');

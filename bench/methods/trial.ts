@@ -64,6 +64,8 @@ export interface Case {
   taught?: true;
   /** In place of that of the setting. */
   reward?: object;
+  /** Who samples what is learnt from; what is measured is sampled by the weights as they are. */
+  policy?: object;
   /** What is done to each batch before it is learnt from: for what no spec can say. */
   alter?: (batch: TrainBatch) => TrainBatch;
 }
@@ -193,6 +195,7 @@ export const trialSpec = (setting: TrialSetting, one: Case, seed: number, from: 
   ...common(setting, seed),
   model: { from },
   reward: one.reward ?? setting.reward,
+  ...(one.policy && { policy: one.policy }),
   stages: [
     {
       name: STAGE,

@@ -99,6 +99,10 @@ export const ignoresScale = (spec: AlgorithmSpec): boolean => methodOf(spec).ign
 
 export const learnsWhole = (spec: AlgorithmSpec): boolean => methodOf(spec).whole === true;
 
+/** Whether it makes good that samples are of other probabilities than those that are trained, where its cap is above 0 if it has one. */
+export const correctsSampler = (spec: AlgorithmSpec): boolean =>
+  'importanceCap' in spec || methodOf(spec).offPolicy;
+
 export const takesBranches = (spec: AlgorithmSpec): boolean => methodOf(spec).branches === true;
 
 export const learningRateOf = (spec: AlgorithmSpec): number =>

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { correctsSampler } from '../algorithms/index.ts';
 import type { Refuse } from './check.ts';
 import { amount, count, positive, runName } from '../fields.ts';
 import { mostStaleness } from './collect.ts';
@@ -13,6 +14,12 @@ const url = z.url({
   error: 'must be the address of a server, such as http://127.0.0.1:8000',
 });
 const folder = z.string().min(1).max(1000, 'has at most 1000 characters');
+
+const maxLogprobGap = amount(100, '0 has no bound')
+  .default(0.1)
+  .describe(
+    'Mean |learner − sampler| log-prob of a step above which the step does not train but asks, nats; 0: no bound.',
+  );
 
 const servedSchema = z.strictObject({
   kind: z.literal('http').describe('Servers that are there already; see docs/serving.md.'),
@@ -61,11 +68,20 @@ const servedSchema = z.strictObject({
     .describe(
       'How far log-probs of the servers may be from the learner’s after a hand-over: mean over a fixed sequence, nats. Absent: 0.02, and 0.05 where `dtype` is bfloat16.',
     ),
-  maxLogprobGap: amount(100, '0 has no bound')
-    .default(0.1)
+  maxLogprobGap,
+});
+
+const decoderSchema = z.strictObject({
+  kind: z.literal('onnx').describe('The decoder of rollout workers.'),
+  dtype: z
+    .enum(['float32', 'bfloat16', 'int8'])
+    .default('float32')
     .describe(
-      'Mean |learner − sampler| log-prob of a step above which the step does not train but asks, nats; 0: no bound.',
+      'What the decoder rounds the matrices of each checkpoint to; it computes in float32. The learner’s weights and the stored ones stay float32. Others than float32 need the native decoder.',
     ),
+  maxLogprobGap: maxLogprobGap.describe(
+    'As of servers, where `dtype` is not float32: mean |learner − sampler| log-prob of a step above which the step does not train but asks, nats; 0: no bound.',
+  ),
 });
 
 /** Of an evaluation, which trains nothing. */
@@ -81,7 +97,7 @@ export const evaluatedPolicySchema = servedSchema
 
 export const policySchema = z
   .discriminatedUnion('kind', [
-    z.strictObject({ kind: z.literal('onnx').describe('The decoder of rollout workers.') }),
+    decoderSchema,
     servedSchema,
     z.strictObject({
       kind: z.literal('recorded').describe('What servers have sampled for an earlier run.'),
@@ -111,17 +127,25 @@ export interface HeldModel {
   version: string;
 }
 type RecordedPolicySpec = Extract<PolicySpec, { kind: 'recorded' }>;
-/** Who samples, if it is not the decoder of rollout workers. */
-export type OtherPolicySpec = ServedPolicySpec | RecordedPolicySpec;
+/** The decoder of rollout workers, with rounded weights. */
+export type RoundedPolicySpec = Extract<PolicySpec, { kind: 'onnx' }>;
+export type RolloutDtype = RoundedPolicySpec['dtype'];
+/** Who cannot sample the same twice: what was sampled is stored. */
+export type RecordingPolicySpec = ServedPolicySpec | RecordedPolicySpec;
+/** Who samples, if it is not the decoder of rollout workers with the weights as they are. */
+export type OtherPolicySpec = RecordingPolicySpec | RoundedPolicySpec;
 
 /** Nats. Models of 0.02 to 0.85 million parameters that compute in bfloat16 were seen at 0.011 to 0.018 (docs/log.md). */
 const TOLERANCE = { float32: 0.02, bfloat16: 0.05 } as const;
 
 export function policyOf(written: PolicySpec | undefined, lora: boolean): OtherPolicySpec | undefined {
-  if (written === undefined || written.kind === 'onnx') return undefined;
-  if (written.kind === 'recorded') return written;
+  if (written === undefined || isExact(written)) return undefined;
+  if (written.kind !== 'http') return written;
   return { ...written, tolerance: toleranceOf(written), adapters: lora };
 }
+
+/** The decoder of rollout workers with the weights as they are, whose log-probs are the learner’s up to float32’s rounding. */
+export const isExact = (policy: PolicySpec): boolean => policy.kind === 'onnx' && policy.dtype === 'float32';
 
 /** Nats; what is usual for the dtype where the spec says nothing. */
 export const toleranceOf = ({
@@ -154,6 +178,29 @@ export function checkPolicy(
       ['sampling', 'topP'],
       `needs the decoder of rollout workers: ${why}. Give 1, or leave out "policy"`,
     );
+}
+
+/** Rounded weights sample with other probabilities than those that are trained, which the loss has to correct for. */
+export function checkRounding(
+  { policy, stages }: Pick<WrittenSpec, 'policy' | 'stages'>,
+  refuse: Refuse,
+): void {
+  if (policy?.kind !== 'onnx' || policy.dtype === 'float32') return;
+  stages.forEach((stage, s) => {
+    if (stage.kind !== 'rl') return;
+    const { algorithm } = stage;
+    const why = `policy.dtype ${policy.dtype} samples with other probabilities than those that are trained`;
+    if (!correctsSampler(algorithm))
+      refuse(
+        ['stages', s, 'algorithm', 'kind'],
+        `${algorithm.kind} cannot weigh tokens by importance, and ${why}: choose a method with importanceCap, or leave out policy.dtype`,
+      );
+    else if ('importanceCap' in algorithm && algorithm.importanceCap === 0)
+      refuse(
+        ['stages', s, 'algorithm', 'importanceCap'],
+        `${why}: set a cap above 0 (${SERVED_IMPORTANCE_CAP}, say), or leave it or policy.dtype out`,
+      );
+  });
 }
 
 /** What servers hold bounds what they are given: the weights of one step, or adapters of two. */

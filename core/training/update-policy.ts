@@ -102,7 +102,8 @@ export async function updatePolicy(
     ...(plan.teachers.length > 0 && { teachers: plan.teachers.map((name) => spec.checkpoints![name]!) }),
     lora: spec.lora,
     compute: spec.learner,
-    ...(spec.policy?.kind === 'http' &&
+    ...(spec.policy &&
+      spec.policy.kind !== 'recorded' &&
       spec.policy.maxLogprobGap > 0 && { maxLogprobGap: spec.policy.maxLogprobGap }),
   });
   return { batch, trained, spans: [...spans, ...trained.spans] };

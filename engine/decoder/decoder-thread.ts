@@ -3,6 +3,7 @@ import { GradusError, messageOf } from '../../core/errors.ts';
 import { IN_CHECKOUT } from '../../core/installation.ts';
 import type { ModelConfig } from '../../core/model/config.ts';
 import type { SampleRequest, SampleResult } from '../policy.ts';
+import type { DecoderWeights } from './packed-weights.ts';
 import type { FromThread, ThreadSettings, ToThread } from './messages.ts';
 
 /** Compiled it needs no loader of TypeScript. */
@@ -55,7 +56,7 @@ export class DecoderThread {
     await this.call((id) => ({ type: 'unload', id }));
   }
 
-  async load(config: ModelConfig, weights: Float32Array): Promise<void> {
+  async load(config: ModelConfig, weights: DecoderWeights): Promise<void> {
     await this.call((id) => ({ type: 'load', id, config, weights }));
   }
 

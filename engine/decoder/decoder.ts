@@ -1,4 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
+import type { RolloutDtype } from '../../core/schema/policy.ts';
+import { commandLine } from '../../core/installation.ts';
 import { randomKey } from '../../core/random.ts';
 import { inTurns } from '../in-pieces.ts';
 import type { LoraAdapter } from '../lora/adapter.ts';
@@ -7,8 +9,11 @@ import { parameterCount, weightShapes, type ModelConfig, type Weights } from '..
 import { assertServable } from '../onnx/decoder-graph.ts';
 import type { LocalPolicy, SampleRequest, SampleResult } from '../policy.ts';
 import { DecoderThread } from './decoder-thread.ts';
-import { backendKind } from './load-backend.ts';
+import { backendKind, backendName } from './load-backend.ts';
 import type { DecoderBackendKind } from './load-backend.ts';
+import { findAddon } from './native/addon.ts';
+import { packedLayout, packInPieces } from './packed-weights.ts';
+import type { DecoderWeights, PackedWeights } from './packed-weights.ts';
 import type { ThreadSettings } from './messages.ts';
 
 export interface DecoderOptions {
@@ -30,7 +35,7 @@ const TOLERATED_IMBALANCE = 4;
  *
  * `sample` rejects with the signal's reason, or GradusError `policy/no-model` (load first), `policy/bad-request`,
  * `policy/closed`, or the retryable `policy/decoder-crashed`, after which `load` starts afresh. `load` rejects with
- * `policy/unsupported-model` or `policy/bad-weights` before it spends anything; what was requested before it is
+ * `policy/unsupported-model`, `policy/bad-weights` or `policy/no-dtype` before it spends anything; what was requested before it is
  * finished with the old weights, what comes after it waits for the new ones. (Between a small and a large model threads
  * are started anew, and what was requested before is rejected with the retryable `policy/decoder-replaced`.) The old
  * weights are freed before memory for the new ones is taken, so there are none while it lasts.
@@ -52,8 +57,8 @@ class Decoder implements LocalPolicy {
   /** Which thread has an open session's cache. */
   private readonly seat = new Map<string, number>();
   private sessions: number[] = [];
-  /** What the threads compute with. */
-  private flat: Float32Array | undefined;
+  /** What the threads compute with lies here. */
+  private memory: SharedArrayBuffer | undefined;
   /** Over when the last load is. */
   private loading: Promise<void> = Promise.resolve();
   private crashed = false;
@@ -63,11 +68,18 @@ class Decoder implements LocalPolicy {
     this.options = options;
   }
 
-  async load(version: string, config: ModelConfig, weights: Weights, adapter?: LoraAdapter): Promise<void> {
+  async load(
+    version: string,
+    config: ModelConfig,
+    weights: Weights,
+    adapter?: LoraAdapter,
+    dtype: RolloutDtype = 'float32',
+  ): Promise<void> {
     if (this.closed) throw closed();
     assertServable(config);
     checkWeights(config, weights);
-    const loaded = this.loading.then(() => this.replace(version, config, weights, adapter));
+    if (dtype !== 'float32' && this.options.backend !== 'native') throw noDtype(dtype, this.options.backend);
+    const loaded = this.loading.then(() => this.replace(version, config, weights, adapter, dtype));
     this.loading = loaded.catch(() => undefined);
     await loaded;
   }
@@ -96,14 +108,14 @@ class Decoder implements LocalPolicy {
   async close(): Promise<void> {
     this.closed = true;
     this.version = undefined;
-    this.flat = undefined;
+    this.memory = undefined;
     const { pool } = this;
     this.pool = [];
     await Promise.all(pool.map((thread) => thread.close(closed())));
   }
 
   private async replace(
-    ...[version, config, weights, adapter]: Parameters<LocalPolicy['load']>
+    ...[version, config, weights, adapter, dtype = 'float32']: Parameters<LocalPolicy['load']>
   ): Promise<void> {
     if (this.closed) throw closed();
     const batches = parameterCount(config) <= SMALL_MODEL ? this.options.threads : 1;
@@ -112,19 +124,47 @@ class Decoder implements LocalPolicy {
       this.pool.length === batches ? this.pool.map((thread) => thread.unload()) : this.restart(batches);
     const { pool } = this;
     await Promise.all(freed);
-    const { flat, parts } = this.copy(config, weights);
-    if (adapter) await inTurns(addInPieces(config, parts, adapter));
-    await Promise.all(pool.map((thread) => thread.load(config, flat)));
+    const own =
+      dtype === 'float32'
+        ? await this.merged(config, weights, adapter)
+        : await this.packed(config, weights, adapter, dtype);
+    await Promise.all(pool.map((thread) => thread.load(config, own)));
     if (this.pool === pool) this.version = version;
   }
 
-  /** All weights end to end in memory that threads share, that of the old ones where it fits; `parts` are views of it. */
+  private async merged(
+    config: ModelConfig,
+    weights: Weights,
+    adapter?: LoraAdapter,
+  ): Promise<DecoderWeights> {
+    const { flat, parts } = this.copy(config, weights);
+    if (adapter) await inTurns(addInPieces(config, parts, adapter));
+    return flat;
+  }
+
+  /** Matrix by matrix: beside the weights that are given there are the rounded ones, and no copy of all in float32. */
+  private async packed(
+    config: ModelConfig,
+    weights: Weights,
+    adapter: LoraAdapter | undefined,
+    dtype: PackedWeights['dtype'],
+  ): Promise<DecoderWeights> {
+    const found = findAddon();
+    if (!('addon' in found)) throw noDtype(dtype, 'native');
+    const packed = { dtype, data: new Uint8Array(this.shared(packedLayout(config, dtype).bytes)) };
+    await inTurns(packInPieces(found.addon, config, weights, packed, adapter));
+    return packed;
+  }
+
+  /** Memory that threads share, that of the old weights where it fits. */
+  private shared(bytes: number): SharedArrayBuffer {
+    if (this.memory?.byteLength !== bytes) this.memory = new SharedArrayBuffer(bytes);
+    return this.memory;
+  }
+
+  /** All weights end to end; `parts` are views of them. */
   private copy(config: ModelConfig, weights: Weights): { flat: Float32Array; parts: Weights } {
-    const size = parameterCount(config);
-    if (this.flat?.length !== size) {
-      this.flat = new Float32Array(new SharedArrayBuffer(size * Float32Array.BYTES_PER_ELEMENT));
-    }
-    const { flat } = this;
+    const flat = new Float32Array(this.shared(parameterCount(config) * Float32Array.BYTES_PER_ELEMENT));
     const parts: Weights = new Map();
     let offset = 0;
     for (const [name, shape] of weightShapes(config)) {
@@ -183,6 +223,13 @@ const replaced = () =>
     'decoder-replaced',
     'The decoder was given a model of another size. Repeat the request.',
     { retryable: true },
+  );
+const noDtype = (dtype: RolloutDtype, backend: DecoderBackendKind) =>
+  new GradusError(
+    'policy',
+    'no-dtype',
+    `Only the native decoder samples in ${dtype}, and here is the ${backendName(backend)}. ` +
+      `Run \`${commandLine('setup')}\` on the machines of rollout workers, without GRADUS_DECODER, or leave out "policy.dtype".`,
   );
 const closed = () => new GradusError('policy', 'closed', 'The decoder was closed. Create another one.');
 

@@ -3,6 +3,7 @@ import type { DecoderBackend } from './backend.ts';
 import { findAddon } from './native/addon.ts';
 import { NativeBackend } from './native-backend.ts';
 import { OnnxBackend } from './onnx-backend.ts';
+import type { DecoderWeights } from './packed-weights.ts';
 
 /** `cuda` is the stock decoder with onnxruntime's CUDA provider. */
 export type DecoderBackendKind = 'native' | 'stock' | 'cuda';
@@ -22,15 +23,17 @@ export function backendName(kind: DecoderBackendKind = backendKind()): string {
   return `stock decoder, which is slower (${why})`;
 }
 
-/** Both draw the same bits. Throws Error for a native one that is not there. */
+/** Both draw the same bits. Throws Error for a native one that is not there, and for packed weights in another one. */
 export function createDecoderBackend(
   kind: DecoderBackendKind,
   config: ModelConfig,
-  weights: Float32Array,
+  weights: DecoderWeights,
   threads: number,
 ): Promise<DecoderBackend> {
-  if (kind !== 'native')
+  if (kind !== 'native') {
+    if ('dtype' in weights) throw new Error(`the ${kind} decoder has no ${weights.dtype}`);
     return OnnxBackend.load(config, weights, threads, kind === 'cuda' ? ['cuda', 'cpu'] : ['cpu']);
+  }
   const found = findAddon();
   if (!('addon' in found)) throw new Error(found.missing);
   return Promise.resolve(NativeBackend.load(found, config, weights, threads));

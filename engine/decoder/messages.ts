@@ -1,6 +1,7 @@
 import type { Boundary } from '../../core/errors.ts';
 import type { ModelConfig } from '../../core/model/config.ts';
 import type { DecoderBackendKind } from './load-backend.ts';
+import type { DecoderWeights } from './packed-weights.ts';
 import type { SampleRequest, SampleResult } from '../policy.ts';
 
 /** How a decoder thread is set up. */
@@ -14,7 +15,7 @@ export interface ThreadSettings {
 }
 
 export type ToThread =
-  | { type: 'load'; id: number; config: ModelConfig; weights: Float32Array }
+  | { type: 'load'; id: number; config: ModelConfig; weights: DecoderWeights }
   | { type: 'unload'; id: number }
   | { type: 'sample'; id: number; request: SampleRequest }
   | { type: 'abort'; id: number }

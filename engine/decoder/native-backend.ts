@@ -7,6 +7,8 @@ import type { DecoderBackend, PieceRow } from './backend.ts';
 import type { Draws } from './draws.ts';
 import type { KvBlock, KvRows } from './kv-block.ts';
 import type { DecoderBinding, NativeAddon, OpenRequest, DecoderSession } from './native/addon.ts';
+import { dtypeOf } from './packed-weights.ts';
+import type { DecoderWeights } from './packed-weights.ts';
 
 interface BoundBlock {
   count: number;
@@ -16,7 +18,8 @@ interface BoundBlock {
 
 /**
  * Runs the model through the addon in native/: the block's own memory is past and present of every step, and tokens are
- * drawn where the logits lie. The same library and the same operations as the stock backend, so the same bits.
+ * drawn where the logits lie. With float32 weights the same library and the same operations as the stock backend, so the
+ * same bits.
  */
 export class NativeBackend implements DecoderBackend {
   private readonly addon: NativeAddon;
@@ -38,11 +41,11 @@ export class NativeBackend implements DecoderBackend {
     this.openPieces = () => open(LANES, this.session);
   }
 
-  /** `weights` holds all tensors of `weightShapes(config)` end to end; the session reads them where they are. */
+  /** The session reads the weights where they are. */
   static load(
     { addon, library }: { addon: NativeAddon; library: string },
     config: ModelConfig,
-    weights: Float32Array,
+    weights: DecoderWeights,
     threads: number,
   ): NativeBackend {
     return new NativeBackend(addon, config, (lanes, ...sibling) =>
@@ -122,15 +125,16 @@ export class NativeBackend implements DecoderBackend {
 /** A session for prompts and decoding, or with `lanes` for pieces of that many sequences. */
 export function openRequest(
   config: ModelConfig,
-  weights: Float32Array,
+  weights: DecoderWeights,
   { threads, lanes }: { threads: number; lanes: number },
 ): OpenRequest {
-  const graph = decoderGraph(config, { lastRows: false, lanes });
+  const graph = decoderGraph(config, { lastRows: false, lanes, dtype: dtypeOf(weights) });
+  const { buffer, byteOffset, byteLength } = 'dtype' in weights ? weights.data : weights;
   return {
     graph: encodeModel(graph),
-    weights,
-    tensors: graph.initializers.flatMap(({ name, shape, data }) =>
-      'offset' in data ? [{ name, shape, start: data.offset / Float32Array.BYTES_PER_ELEMENT }] : [],
+    weights: new Uint8Array(buffer, byteOffset, byteLength),
+    tensors: graph.initializers.flatMap(({ name, type, shape, data }) =>
+      'offset' in data ? [{ name, type, shape, start: data.offset }] : [],
     ),
     threads,
     layers: config.layers,

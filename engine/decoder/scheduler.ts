@@ -7,6 +7,7 @@ import { Batch, type Seats } from './batch.ts';
 import { Draws } from './draws.ts';
 import { kvShape } from './kv-block.ts';
 import { KvCache, type CachedSequence } from './kv-cache.ts';
+import type { DecoderWeights } from './packed-weights.ts';
 import { problemOf } from './request-problem.ts';
 import { logprobOf, Sampler } from './sampler.ts';
 import { Sequence } from './sequence.ts';
@@ -28,7 +29,7 @@ export interface SchedulerSettings {
   maxBatch: number;
 }
 
-type LoadBackend = (config: ModelConfig, weights: Float32Array) => Promise<DecoderBackend>;
+type LoadBackend = (config: ModelConfig, weights: DecoderWeights) => Promise<DecoderBackend>;
 
 /** Everything that belongs to one set of weights, and goes with it. */
 interface Model {
@@ -42,7 +43,7 @@ interface Model {
 }
 
 type Order =
-  | { type: 'load'; id: number; config: ModelConfig; weights: Float32Array }
+  | { type: 'load'; id: number; config: ModelConfig; weights: DecoderWeights }
   | { type: 'unload'; id: number }
   | { type: 'sample'; id: number; request: SampleRequest };
 
@@ -141,7 +142,7 @@ export class Scheduler {
     }
   }
 
-  private async load(id: number, config: ModelConfig, weights: Float32Array): Promise<void> {
+  private async load(id: number, config: ModelConfig, weights: DecoderWeights): Promise<void> {
     // The old model goes first, so that a load that fails cannot be mistaken for one that went well.
     await this.unload();
     try {

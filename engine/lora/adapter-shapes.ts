@@ -9,11 +9,15 @@ export const adapterName = (module: string, matrix: 'A' | 'B'): string =>
 export const loraScale = ({ rank, alpha, rsLora }: LoraSpec): number =>
   alpha / (rsLora ? Math.sqrt(rank) : rank);
 
-/** The modules of a model that have matrices A [r, in] and B [out, r], with the sizes of the layer: y = x Wᵀ + s x Aᵀ Bᵀ. */
-export function adaptedModules(
-  config: ModelConfig,
-  lora: LoraSpec,
-): { module: string; out: number; in: number }[] {
+/** A layer with matrices A [r, in] and B [out, r]: y = x Wᵀ + s x Aᵀ Bᵀ. */
+export interface AdaptedModule {
+  module: string;
+  out: number;
+  in: number;
+}
+
+/** The modules of a model that are adapted. */
+export function adaptedModules(config: ModelConfig, lora: LoraSpec): AdaptedModule[] {
   return weightShapes(config).flatMap(([name, shape]) => {
     const module = name.replace(/\.weight$/, '');
     if (module === name || !lora.targetModules.includes(module.split('.').at(-1)!)) return [];

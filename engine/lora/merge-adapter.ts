@@ -2,6 +2,7 @@ import { atOnce } from '../in-pieces.ts';
 import type { InPieces } from '../in-pieces.ts';
 import type { ModelConfig, Weights } from '../../core/model/config.ts';
 import { adaptedModules, adapterName, loraScale } from './adapter-shapes.ts';
+import type { AdaptedModule } from './adapter-shapes.ts';
 import type { LoraAdapter } from './adapter.ts';
 
 /**
@@ -24,29 +25,32 @@ export function* mergeInPieces(config: ModelConfig, base: Weights, adapter: Lora
 }
 
 /** Merges into the weights that are given: the arrays of adapted modules change. */
-export function* addInPieces(
-  config: ModelConfig,
-  weights: Weights,
+export function* addInPieces(config: ModelConfig, weights: Weights, adapter: LoraAdapter): InPieces<void> {
+  for (const module of adaptedModules(config, adapter.lora))
+    yield* addModuleInPieces(weights.get(`${module.module}.weight`)!.data, module, adapter);
+}
+
+/** Merges into the weights [out, in] of one module. */
+export function* addModuleInPieces(
+  sum: Float32Array,
+  { module, out, in: inputs }: AdaptedModule,
   { lora, weights: matrices }: LoraAdapter,
 ): InPieces<void> {
   const { rank } = lora;
   const scale = loraScale(lora);
-  for (const { module, out, in: inputs } of adaptedModules(config, lora)) {
-    const { data: sum } = weights.get(`${module}.weight`)!;
-    const a = Float64Array.from(matrices.get(adapterName(module, 'A'))!.data);
-    const b = matrices.get(adapterName(module, 'B'))!.data;
-    const row = new Float64Array(inputs);
-    for (let o = 0; o < out; o++) {
-      yield;
-      row.fill(0);
-      let r = 0;
-      // Four rows of A in one pass, added in the order in which one after the other would be: a row of B A is read and
-      // written a quarter as often, and that is what takes the time.
-      for (; r + 4 <= rank; r += 4) addFour(row, a, r * inputs, b, o * rank + r);
-      for (; r < rank; r++) addOne(row, a, r * inputs, b[o * rank + r]!);
-      const at = o * inputs;
-      for (let i = 0; i < inputs; i++) sum[at + i]! += scale * row[i]!;
-    }
+  const a = Float64Array.from(matrices.get(adapterName(module, 'A'))!.data);
+  const b = matrices.get(adapterName(module, 'B'))!.data;
+  const row = new Float64Array(inputs);
+  for (let o = 0; o < out; o++) {
+    yield;
+    row.fill(0);
+    let r = 0;
+    // Four rows of A in one pass, added in the order in which one after the other would be: a row of B A is read and
+    // written a quarter as often, and that is what takes the time.
+    for (; r + 4 <= rank; r += 4) addFour(row, a, r * inputs, b, o * rank + r);
+    for (; r < rank; r++) addOne(row, a, r * inputs, b[o * rank + r]!);
+    const at = o * inputs;
+    for (let i = 0; i < inputs; i++) sum[at + i]! += scale * row[i]!;
   }
 }
 

@@ -1,15 +1,24 @@
 import { GradusError } from '../../core/errors.ts';
+import type { RolloutDtype } from '../../core/schema/policy.ts';
 import type { LinearWithBias, ModelConfig } from '../../core/model/config.ts';
 import { rotaryTables } from '../rope.ts';
 import { tokenMask } from '../token-mask.ts';
 import { GraphBuilder } from './graph-builder.ts';
 import { encodeModel, type OnnxModel } from './onnx-proto.ts';
+import { packedMatrix, storedBytes } from './packed-matrix.ts';
+import type { PackedMatrix } from './packed-matrix.ts';
 
-/** The name under which a session is given the weights: float32, in the order of `weightShapes`, end to end. */
+/** The name under which a session is given the weights, in the order of `weightShapes`, end to end. */
 export const WEIGHTS_FILE = 'weights';
 
 const int = (value: number) => ({ int: value });
 const float = (value: number) => ({ float: value });
+
+interface GraphOptions {
+  lastRows?: boolean;
+  lanes?: number;
+  dtype?: RolloutDtype;
+}
 
 /**
  * The decoder as an ONNX graph, without the weights: they are external data in `WEIGHTS_FILE`, in Hugging Face's own
@@ -30,11 +39,17 @@ const float = (value: number) => ({ float: value });
  * of its own, `past.{layer}.{key|value}.{lane}` [1, K, P, D] and `present` likewise. Attention alone is computed sequence
  * by sequence.
  *
+ * With a `dtype` other than float32 the matrices are packed (native/packed.h), and operators of the native decoder read
+ * them. All else, activations too, is float32 in any case.
+ *
  * Llama (Touvron et al. 2023), Qwen2 and Qwen3 as Hugging Face computes them: RMSNorm, rotary embedding with rotated
  * halves, grouped-query attention (Ainslie et al. 2023), SwiGLU, biases and norms of heads where the model has them.
  * Throws `policy/unsupported-model`.
  */
-export function decoderGraph(config: ModelConfig, { lastRows = true, lanes = 0 } = {}): OnnxModel {
+export function decoderGraph(
+  config: ModelConfig,
+  { lastRows = true, lanes = 0, dtype = 'float32' }: GraphOptions = {},
+): OnnxModel {
   assertServable(config);
   const { hiddenSize: d, intermediateSize: F, headSize: D, attentionHeads: H, keyValueHeads: K } = config;
   const epsilon = float(config.rmsNormEpsilon);
@@ -42,14 +57,27 @@ export function decoderGraph(config: ModelConfig, { lastRows = true, lanes = 0 }
   let offset = 0;
   // Called in the order of `weightShapes`, which is the order in the file.
   const weight = (name: string, shape: readonly number[]) => {
-    const length = shape.reduce((a, b) => a * b, 4);
+    const length = storedBytes(shape, dtype);
     const data = { file: WEIGHTS_FILE, offset, length };
     offset += length;
-    return graph.initializer({ name, type: 'float32', shape, data });
+    if (dtype === 'float32' || shape.length === 1)
+      return graph.initializer({ name, type: 'float32', shape, data });
+    packed.set(name, packedMatrix(dtype, shape));
+    return graph.initializer({ name, type: 'uint8', shape: [length], data });
   };
+  const packed = new Map<string, PackedMatrix>();
+  const attributes = ({ stored, out, in: inputs }: PackedMatrix) => ({
+    stored: int(stored),
+    out: int(out),
+    in: int(inputs),
+  });
   // [.., in] x [out, in] -> [.., out]
-  const linear = (x: string, w: string, output = graph.fresh('linear')) =>
-    graph.microsoft('FusedMatMul', [x, w], [output], { transB: int(1) })[0]!;
+  const linear = (x: string, w: string, output = graph.fresh('linear')) => {
+    const matrix = packed.get(w);
+    return matrix
+      ? graph.native('PackedMatMul', [x, w], attributes(matrix), output)
+      : graph.microsoft('FusedMatMul', [x, w], [output], { transB: int(1) })[0]!;
+  };
   const biased = (x: string, kind: LinearWithBias, name: string, size: number) =>
     config.biases?.includes(kind) ? graph.node('Add', [x, weight(`${name}.bias`, [size])]) : x;
   const rmsNorm = (x: string, scale: string) =>
@@ -79,7 +107,10 @@ export function decoderGraph(config: ModelConfig, { lastRows = true, lanes = 0 }
   const sin = graph.floats('sin_cache', [config.maxPositions, D / 2], tables.sin);
 
   const embedding = weight('embed_tokens', [config.vocabSize, d]);
-  let residual = graph.node('Gather', [embedding, ids]);
+  const embedded = packed.get(embedding);
+  let residual = embedded
+    ? graph.native('PackedGather', [embedding, ids], attributes(embedded), graph.fresh('Gather'))
+    : graph.node('Gather', [embedding, ids]);
   let branch: string | undefined;
   for (let layer = 0; layer < config.layers; layer++) {
     const named = (name: string) => `layer.${layer}.${name}`;

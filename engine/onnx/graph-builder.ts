@@ -56,6 +56,16 @@ export class GraphBuilder {
     return this.add('com.microsoft', op, inputs, outputs, attributes);
   }
 
+  /** Adds a node of an operator of the native decoder and returns its only output. */
+  native(
+    op: string,
+    inputs: readonly string[],
+    attributes: Record<string, Attribute>,
+    output: string,
+  ): string {
+    return this.add('gradus', op, inputs, [output], attributes)[0]!;
+  }
+
   fresh(prefix: string): string {
     return `${prefix}_${this.count++}`;
   }

@@ -1,7 +1,7 @@
 import protobuf from 'protobufjs';
 
 /** Element types of ONNX tensors (`TensorProto.DataType`). */
-const dataType = { float32: 1, int32: 6, int64: 7 } as const;
+const dataType = { float32: 1, uint8: 2, int32: 6, int64: 7 } as const;
 type DataType = keyof typeof dataType;
 
 /** An attribute of a node; a bare number cannot say whether it is an int or a float. */
@@ -9,7 +9,7 @@ export type Attribute = { int: number } | { float: number } | { ints: readonly n
 
 export interface OnnxNode {
   op: string;
-  /** '' is the ONNX operator set, 'com.microsoft' ONNX Runtime's own. */
+  /** '' is the ONNX operator set, 'com.microsoft' ONNX Runtime's own, 'gradus' that of the native decoder. */
   domain: string;
   inputs: readonly string[];
   outputs: readonly string[];
@@ -122,8 +122,9 @@ function tensor({ name, type, shape, data }: OnnxInitializer) {
   return { ...head, externalData, dataLocation: EXTERNAL };
 }
 
-/** The bytes of an `.onnx` file: operator set 20 and `com.microsoft` 1. */
+/** The bytes of an `.onnx` file: operator set 20 and `com.microsoft` 1, and `gradus` 1 where a node is of it. */
 export function encodeModel(model: OnnxModel): Uint8Array {
+  const isOurs = model.nodes.some(({ domain }) => domain === 'gradus');
   return modelProto
     .encode({
       irVersion: 9,
@@ -131,6 +132,7 @@ export function encodeModel(model: OnnxModel): Uint8Array {
       opsetImport: [
         { domain: '', version: 20 },
         { domain: 'com.microsoft', version: 1 },
+        ...(isOurs ? [{ domain: 'gradus', version: 1 }] : []),
       ],
       graph: {
         name: 'decoder',

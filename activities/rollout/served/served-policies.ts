@@ -14,7 +14,8 @@ import { Fleet } from './fleet.ts';
 import { HandOver } from './hand-over.ts';
 import type { ServedVersion } from './hand-over.ts';
 import { Replica } from './replica.ts';
-import { stageCheckpoint, stagedName } from './staging.ts';
+import { roundedVersion } from '../rounded-version.ts';
+import { stageCheckpoint } from './staging.ts';
 
 /** Checkpoints that lie in the folder at once, of those that this process has put there and nobody samples with. */
 const MOST_STAGED = 3;
@@ -117,7 +118,7 @@ export class ServedPolicies implements PolicyProvider {
     const idle = [...this.staged].filter(([, { weights }]) => (this.leases.get(weights) ?? 0) === 0);
     for (const [key, { weights }] of idle.slice(0, Math.max(0, this.staged.size - MOST_STAGED))) {
       this.staged.delete(key);
-      const name = stagedName(weights, this.spec.dtype);
+      const name = roundedVersion(weights, this.spec.dtype);
       await rm(join(this.spec.folder, name), { recursive: true, force: true }).catch(() => undefined);
     }
   }

@@ -9,6 +9,7 @@ import type { BlobRef, CheckpointRef } from '../../../core/refs.ts';
 import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
 import type { ObjectStore } from '../../../store/objects/object-store.ts';
 import { ONLY_LEARNERS, readManifest } from '../../../store/training/checkpoints.ts';
+import { roundedVersion } from '../rounded-version.ts';
 import { digestsOfRounded, writeRounded } from './rounded.ts';
 
 export interface StagedCheckpoint {
@@ -21,10 +22,6 @@ export interface StagedCheckpoint {
 }
 
 type Dtype = ServedPolicySpec['dtype'];
-
-/** By its float32 weights, whatever these are rounded to: that is the version of a policy. */
-export const stagedName = (weights: string, dtype: Dtype): string =>
-  dtype === 'bfloat16' ? `${weights}-bfloat16` : weights;
 
 /**
  * Puts a checkpoint into a folder that servers read, whole or not at all; what is there already is read again and compared.
@@ -40,7 +37,7 @@ export async function stageCheckpoint(
 ): Promise<StagedCheckpoint> {
   const manifest = await readManifest(store, ref.manifest, { signal });
   const isAdapter = manifest.files[ADAPTER_CONFIG] !== undefined;
-  const name = stagedName(ref.weights, isAdapter ? undefined : dtype);
+  const name = roundedVersion(ref.weights, isAdapter ? undefined : dtype);
   const to = join(folder, name);
   if (dtype === 'bfloat16' && !isAdapter) {
     const isThere = async () => {

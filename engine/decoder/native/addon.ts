@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { messageOf } from '../../../core/errors.ts';
 import { commandLine } from '../../../core/installation.ts';
+import type { PackedMatrix } from '../../onnx/packed-matrix.ts';
 import type { Draws } from '../draws.ts';
 import { sourcesDigest } from './sources.ts';
 
@@ -31,13 +32,19 @@ export interface NativeAddon {
     out: Float64Array,
     kept: Int32Array,
   ): void;
+  /** Those that run on this processor, the fastest first, which is the one that sessions take. All compute the same bits. */
+  kernels: readonly string[];
+  /** Rounds rows [.., in] into a matrix, from its row `first` on. */
+  pack(matrix: PackedMatrix, data: Uint8Array, first: number, weights: Float32Array): void;
+  /** y [rows, out] = x [rows, in] · the matrix. */
+  multiply(kernels: string, matrix: PackedMatrix, data: Uint8Array, x: Float32Array, y: Float32Array): void;
 }
 
 export interface OpenRequest {
   graph: Uint8Array;
-  weights: Float32Array;
-  /** Which tensors of the graph lie in `weights`, and from which element on. */
-  tensors: readonly { name: string; start: number; shape: readonly number[] }[];
+  weights: Uint8Array;
+  /** Which tensors of the graph lie in `weights`, and from which byte on. */
+  tensors: readonly { name: string; type: string; start: number; shape: readonly number[] }[];
   threads: number;
   layers: number;
   heads: number;

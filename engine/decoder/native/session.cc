@@ -19,6 +19,8 @@
 
 #include "arguments.h"
 #include "onnxruntime_c_api.h"
+#include "packed.h"
+#include "packed-operators.h"
 #include "sampler.h"
 
 namespace {
@@ -26,9 +28,13 @@ namespace {
 const OrtApi* api = nullptr;
 OrtEnv* environment = nullptr;
 OrtMemoryInfo* cpu = nullptr;
+// Of the operators on packed weights.
+OrtCustomOpDomain* operators = nullptr;
 std::mutex start;
 
 using gradus::Failure;
+using gradus::Packed;
+using gradus::Stored;
 using gradus::View;
 using gradus::check;
 using gradus::doubles;
@@ -148,6 +154,7 @@ void initialize(const std::string& library) {
   api = found;
   check(api->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "gradus", &environment));
   check(api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &cpu));
+  check(gradus::createOperators(api, &operators));
 }
 
 struct OptionsGuard {
@@ -193,8 +200,9 @@ struct Draws {
   }
 };
 
-// open(library, {graph, weights, tensors: [{name, start, shape}], threads, layers, heads, headSize, vocabulary, lanes},
-// sibling?) -> session; it shares the packed weights of `sibling`, a session of the same weights.
+// open(library, {graph, weights, tensors: [{name, type, start, shape}], threads, layers, heads, headSize, vocabulary,
+// lanes}, sibling?) -> session; `start` is in bytes. It shares what the library packs of the weights with `sibling`, a
+// session of the same weights.
 napi_value open(napi_env env, napi_callback_info info) {
   return guarded(env, [&]() {
     size_t count = 3;
@@ -221,7 +229,7 @@ napi_value open(napi_env env, napi_callback_info info) {
       }
     }
     napi_value weightsValue = field(env, model, "weights");
-    View<float> weights = floats(env, weightsValue, 1, "weights");
+    View<uint8_t> weights = view<uint8_t>(env, weightsValue, napi_uint8_array, 1, "weights");
     View<uint8_t> graph = view<uint8_t>(env, field(env, model, "graph"), napi_uint8_array, 1, "graph");
     const bool alone = count < 3;
     session->packed = alone ? std::make_shared<PackedWeights>() : sessionOf(env, args[2])->packed;
@@ -235,6 +243,7 @@ napi_value open(napi_env env, napi_callback_info info) {
     const auto configure = [&](const char* key, const char* value) {
       check(api->AddSessionConfigEntry(guard.options, key, value));
     };
+    check(api->AddCustomOpDomain(guard.options, operators));
     // Threads that go on looking for work after a run would, for some 20 ms, take a core from the other graph's.
     configure("session.force_spinning_stop", "1");
     // Weights have to be packed: kernels for weights that are not add up in blocks that depend on each thread's share of
@@ -252,11 +261,13 @@ napi_value open(napi_env env, napi_callback_info info) {
       const char* name = (names[i] = text(env, field(env, entry, "name"))).c_str();
       const std::vector<int64_t> shape = extents(env, field(env, entry, "shape"), name);
       const int64_t start = integer(env, field(env, entry, "start"), name);
-      const int64_t size = elements(shape);
+      const bool isPacked = text(env, field(env, entry, "type")) == "uint8";
+      const int64_t size = elements(shape) * (isPacked ? 1 : static_cast<int64_t>(sizeof(float)));
       if (start < 0 || size < 0 || start + size > static_cast<int64_t>(weights.length)) {
         throw Failure{"beyond the weights: " + names[i]};
       }
-      session->initializers.push_back(floatTensor(weights.data + start, shape));
+      const auto type = isPacked ? ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8 : ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+      session->initializers.push_back(tensor(weights.data + start, static_cast<size_t>(size), shape, type));
       namesGiven.push_back(name);
       given.push_back(session->initializers.back().get());
       check(api->AddInitializer(guard.options, name, given.back()));
@@ -508,19 +519,76 @@ napi_value draw(napi_env env, napi_callback_info info) {
   });
 }
 
+Packed packedMatrix(napi_env env, napi_value value) {
+  return {static_cast<Stored>(integer(env, field(env, value, "stored"), "stored")),
+          integer(env, field(env, value, "out"), "out"), integer(env, field(env, value, "in"), "in")};
+}
+
+// pack({stored, out, in}, data, first, weights [rows, in]): rounds them into the matrix, from its row `first` on.
+napi_value pack(napi_env env, napi_callback_info info) {
+  return guarded(env, [&]() -> napi_value {
+    size_t argc = 4;
+    napi_value args[4];
+    check(napi_get_cb_info(env, info, &argc, args, nullptr, nullptr), "arguments");
+    const Packed matrix = packedMatrix(env, args[0]);
+    View<uint8_t> data = view<uint8_t>(env, args[1], napi_uint8_array, static_cast<size_t>(matrix.bytes()), "data");
+    const int64_t first = integer(env, args[2], "first");
+    View<float> weights = floats(env, args[3], 1, "weights");
+    const int64_t rows = static_cast<int64_t>(weights.length) / matrix.in;
+    if (first < 0 || first + rows > matrix.out) throw Failure{"more rows than the matrix has"};
+    gradus::packRows(matrix, data.data, first, weights.data, rows);
+    return nullptr;
+  });
+}
+
+// multiply(kernels, {stored, out, in}, data, x [rows, in], y [rows, out]): with the kernels of that name.
+napi_value multiply(napi_env env, napi_callback_info info) {
+  return guarded(env, [&]() -> napi_value {
+    size_t argc = 5;
+    napi_value args[5];
+    check(napi_get_cb_info(env, info, &argc, args, nullptr, nullptr), "arguments");
+    const std::string name = text(env, args[0]);
+    const Packed matrix = packedMatrix(env, args[1]);
+    View<uint8_t> data = view<uint8_t>(env, args[2], napi_uint8_array, static_cast<size_t>(matrix.bytes()), "data");
+    View<float> x = floats(env, args[3], 1, "x");
+    const int64_t rows = static_cast<int64_t>(x.length) / matrix.in;
+    View<float> y = floats(env, args[4], static_cast<size_t>(rows * matrix.out), "y");
+    int count;
+    const gradus::Kernels* const* here = gradus::kernelsHere(count);
+    for (int i = 0; i < count; i++) {
+      if (name != here[i]->name) continue;
+      for (int64_t panel = 0; panel < matrix.panels(); panel++) {
+        gradus::multiplyPanel(*here[i], matrix, data.data, panel, x.data, rows, y.data);
+      }
+      return nullptr;
+    }
+    throw Failure{"no such kernels here: " + name};
+  });
+}
+
 }  // namespace
 
 NAPI_MODULE_INIT() {
   const struct {
     const char* name;
     napi_callback function;
-  } functions[] = {{"open", open}, {"close", close}, {"prefill", prefill},
-                   {"bind", bind}, {"step", step},   {"feed", feed}, {"draw", draw}};
+  } functions[] = {{"open", open}, {"close", close}, {"prefill", prefill}, {"bind", bind},        {"step", step},
+                   {"feed", feed}, {"draw", draw},   {"pack", pack},       {"multiply", multiply}};
   for (const auto& [name, function] : functions) {
     napi_value value;
     napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &value);
     napi_set_named_property(env, exports, name, value);
   }
+  int count;
+  const gradus::Kernels* const* here = gradus::kernelsHere(count);
+  napi_value kernels;
+  napi_create_array(env, &kernels);
+  for (int i = 0; i < count; i++) {
+    napi_value name;
+    napi_create_string_utf8(env, here[i]->name, NAPI_AUTO_LENGTH, &name);
+    napi_set_element(env, kernels, static_cast<uint32_t>(i), name);
+  }
+  napi_set_named_property(env, exports, "kernels", kernels);
   napi_value sources;
   napi_create_string_utf8(env, GRADUS_SOURCES, NAPI_AUTO_LENGTH, &sources);
   napi_set_named_property(env, exports, "sources", sources);

@@ -22,6 +22,50 @@ test('a spec without policy, or with the decoder of workers, has none in what wo
   expect(parsed({ policy: { kind: 'onnx' } })).toEqual(parsed({}));
 });
 
+describe('the decoder of workers with rounded weights', () => {
+  const rounded = (dtype: string, algorithm: object, more: object = {}) => ({
+    ...tiny,
+    policy: { kind: 'onnx', dtype, ...more },
+    stages: [warmStart, { ...rl, algorithm }],
+  });
+
+  test('is in what workflows read, with the bound of its gap', () => {
+    expect(parsed({ policy: { kind: 'onnx', dtype: 'float32' } })).toEqual(parsed({}));
+    expect(parsed({ policy: { kind: 'onnx', dtype: 'int8' } }).policy).toEqual({
+      kind: 'onnx',
+      dtype: 'int8',
+      maxLogprobGap: 0.1,
+    });
+    const { policy } = parsed(rounded('bfloat16', { kind: 'grpo' }, { maxLogprobGap: 0.02 }));
+    expect(policy).toMatchObject({ dtype: 'bfloat16', maxLogprobGap: 0.02 });
+  });
+
+  test('has its tokens weighed by importance, with a cap of 2 where the spec says nothing', () => {
+    const capOfRounded = (algorithm: object) => parsed(rounded('bfloat16', algorithm)).stages[1];
+    expect(capOfRounded({ kind: 'grpo' })).toMatchObject({ algorithm: { importanceCap: 2 } });
+    expect(capOfRounded({ kind: 'grpo', importanceCap: 5 })).toMatchObject({
+      algorithm: { importanceCap: 5 },
+    });
+  });
+
+  test('is refused where a method leaves the weights out, or has none', () => {
+    expect(problemsOf(rounded('int8', { kind: 'grpo', importanceCap: 0 }))).toEqual([
+      expect.stringMatching(
+        /^stages\[1\].algorithm.importanceCap: policy.dtype int8 samples with other prob/,
+      ),
+    ]);
+    expect(problemsOf(rounded('bfloat16', { kind: 'gspo' }))).toEqual([
+      expect.stringMatching(/^stages\[1\].algorithm.kind: gspo cannot weigh tokens by importance/),
+    ]);
+    expect(problemsOf(rounded('float32', { kind: 'gspo' }))).toEqual([]);
+  });
+
+  test('cuts distributions, for it says which tokens were left', () => {
+    const cut = { sampling: { ...tiny.sampling, topK: 20, topP: 0.9 } };
+    expect(problemsOf({ ...rounded('int8', { kind: 'grpo' }), ...cut })).toEqual([]);
+  });
+});
+
 test('servers get adapters where the run trains one, and all weights otherwise', () => {
   expect(parsed({ policy: http }).policy).toMatchObject({
     kind: 'http',

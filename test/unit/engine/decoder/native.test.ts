@@ -49,11 +49,11 @@ describe.runIf('addon' in found)('the native addon', () => {
   it('says what is wrong with an argument, a graph or a library, and goes on', () => {
     expect(() => addon.open('/nowhere.so', { ...model, graph: new Uint8Array(3) })).toThrow();
     expect(() => addon.open(library, { ...model, graph: new Uint8Array(3) })).toThrow();
-    expect(() => addon.open(library, { ...model, weights: new Float32Array(7) })).toThrow();
+    expect(() => addon.open(library, { ...model, weights: new Uint8Array(28) })).toThrow();
     const [tensor] = model.tensors;
-    expect(() => addon.open(library, { ...model, tensors: [{ ...tensor!, start: weights.length }] })).toThrow(
-      /beyond the weights/,
-    );
+    expect(() =>
+      addon.open(library, { ...model, tensors: [{ ...tensor!, start: weights.byteLength }] }),
+    ).toThrow(/beyond the weights/);
     expect(() => addon.open(library, { ...model, tensors: [{ ...tensor!, shape: [7] }] })).toThrow();
     expect(() => addon.open(library, { ...model, tensors: model.tensors.slice(1) })).toThrow();
     expect(() => addon.open(library, { ...model, layers: undefined as unknown as number })).toThrow(/layers/);

@@ -7,6 +7,9 @@ import { Draws } from '../../../../engine/decoder/draws.ts';
 import { KvBlock, kvShape } from '../../../../engine/decoder/kv-block.ts';
 import { createDecoderBackend, type DecoderBackendKind } from '../../../../engine/decoder/load-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
+import { packedLayout, packInPieces } from '../../../../engine/decoder/packed-weights.ts';
+import type { DecoderWeights } from '../../../../engine/decoder/packed-weights.ts';
+import { atOnce } from '../../../../engine/in-pieces.ts';
 import type { ModelConfig } from '../../../../core/model/config.ts';
 import type { LocalPolicy } from '../../../../engine/policy.ts';
 import { largeWeights, named } from '../../../support/engine/random-model.ts';
@@ -79,7 +82,12 @@ function digest(...arrays: readonly (Float32Array | Float64Array)[]): string {
 }
 
 /** Digests of what a sequence gets from each graph, by what it was fed and, behind a slash, in which company. */
-async function probe(kind: DecoderBackendKind, config: ModelConfig, weights: Float32Array, threads: number) {
+async function probe(
+  kind: DecoderBackendKind,
+  config: ModelConfig,
+  weights: DecoderWeights,
+  threads: number,
+) {
   const backend = await createDecoderBackend(kind, config, weights, threads);
   const { vocabSize } = config;
   const found = new Map<string, string>();
@@ -153,6 +161,29 @@ describe('prompts, pieces and tokens have the same bits in any company, on any n
     '%s',
     async (_, config) => {
       expect(deviations(await everyWay(config))).toEqual([]);
+    },
+    180_000,
+  );
+
+  const found = findAddon();
+  it
+    .runIf('addon' in found)
+    .each(
+      (['bfloat16', 'int8'] as const).flatMap((dtype) =>
+        Object.keys(shapes).map((name) => [dtype, name] as const),
+      ),
+    )(
+    'weights in %s, %s',
+    async (dtype, name) => {
+      if (!('addon' in found)) return;
+      const config = shapes[name]!;
+      const data = new Uint8Array(packedLayout(config, dtype).bytes);
+      const weights = { dtype, data };
+      atOnce(packInPieces(found.addon, config, named(config, largeWeights(config)), weights));
+      const probes: [string, Map<string, string>][] = [];
+      for (const threads of THREADS)
+        probes.push([`${threads} threads`, await probe('native', config, weights, threads)]);
+      expect(deviations(probes)).toEqual([]);
     },
     180_000,
   );
