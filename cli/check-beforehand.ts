@@ -59,7 +59,7 @@ async function withTurnsOfDemonstrations(
   for (const name of new Set(shown.map(({ environment }) => environment))) {
     const environment = environments.get(name);
     if (environment?.demonstrates !== true || environment.file === BUILT_IN) continue;
-    const { levels, verifiers, relabels, proposals, demonstrates, resume, version } = environment;
+    const { levels, verifiers, relabels, proposals, varies, demonstrates, resume, version } = environment;
     const turnsOfDemonstrations = new Map<number, number>();
     for (const level of levels.filter((one) =>
       shown.some((tasks) => tasks.environment === name && tasks.levels.includes(one)),
@@ -82,6 +82,7 @@ async function withTurnsOfDemonstrations(
       verifiers,
       relabels,
       proposals,
+      varies,
       demonstrates,
       resume,
       version,

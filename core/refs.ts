@@ -18,7 +18,8 @@ export interface CheckpointRef {
   step: number;
 }
 
-export type Split = 'train' | 'heldout' | 'test';
+export const SPLITS = ['train', 'heldout', 'test'] as const;
+export type Split = (typeof SPLITS)[number];
 
 /** The coordinates of a generated task: an environment makes the same task from the same coordinates. */
 export interface TaskRef {
@@ -30,7 +31,7 @@ export interface TaskRef {
 
 /** A task that is not generated, or not by its coordinates alone (self-play). All of it is absent of one that is. */
 export interface MadeTaskRef extends TaskRef {
-  /** Of a task that a policy has made: the task source that has it; `index` is its place there among those of its level. */
+  /** Of a task that a policy has made, or that was made of another one: the task source that has it; `index` is its place there among those of its level. */
   source?: BlobRef;
   /** Of a task that asks for a proposal: places of earlier proposals in the source, which the prompt shows; it may be none. */
   references?: number[];

@@ -96,6 +96,7 @@ function withoutTools(): HostedEnvironment {
     verifiers: [],
     relabels: false,
     proposals: null,
+    varies: false,
   };
   return new HostedEnvironment(
     {

@@ -17,6 +17,8 @@ export interface SpecEnvironment {
   relabels?: boolean;
   /** By the level that asks for a proposal, the level of the task that it makes. */
   proposals?: { levels: Readonly<Record<number, number>> } | null | undefined;
+  /** It makes other tasks of a task. */
+  varies?: boolean;
   demonstrates?: boolean;
   resume?: Resume | null;
   /** Of the shortest of some demonstrations of each level, where somebody has looked. */

@@ -286,6 +286,17 @@ export interface Proposals {
   check(candidate: Candidate, signal: AbortSignal): Proposed | Promise<Proposed>;
 }
 
+/** What another task made of one comes to. */
+export type Varied =
+  /**
+   * A task. `proposal` is what it is made of again, at most 4,000 characters as JSON, and gets to `task` as the only one of
+   * `ref.made`. Two with one `canonical` are the same task, however they are told. `split` is the one that its problem belongs
+   * to, by the same rule as that of generated tasks: it is not trained on in any other than train.
+   */
+  | { kind: 'task'; proposal: Json; canonical: string; split: Split }
+  /** No other task could be made of it. */
+  | { kind: 'none'; reason: string };
+
 /** A task family: tasks, tools and verifiers together, without the model. */
 export interface Environment {
   name: string;
@@ -319,6 +330,12 @@ export interface Environment {
   relabel?(candidate: Candidate): Omit<Task, 'ref'> | null;
   /** Tasks that a policy may make. Without it, self-play is not for this environment. */
   proposals?: Proposals;
+  /**
+   * A task that resembles this one, at its level: with other numbers, or another wish at the same place. The same task and
+   * `index` give the same one; another `index` gives another one, as far as there are any. The expert must know a way through
+   * it, which shows that it can be solved. Without it, no stage makes tasks of those that were failed (docs/failures.md).
+   */
+  vary?(task: Task, index: number): Varied | Promise<Varied>;
   /**
    * How a subject of its verifiers is shown to people: to reviewers, and to whoever looks at what became of a candidate.
    * Without it, and where it throws, hangs or gives something else, they are shown the subject's JSON.

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { BOUNDARIES } from '../../core/errors.ts';
 import { TIERS } from '../../core/episode/outcome.ts';
+import { SPLITS } from '../../core/refs.ts';
 import type { HostAnswer, AskKind } from './asks.ts';
 
 // What a host may answer, by what it was asked. The host makes its answers of these shapes; but users' code shares its
@@ -63,6 +64,7 @@ export const factsShape = shape({
   ),
   relabels: z.boolean(),
   proposals: shape({ levels: z.record(text, z.int()) }).nullable(),
+  varies: z.boolean(),
   demonstrates: z.boolean(),
   presents: z.boolean(),
   resume: z.enum(['fold', 'replay', 'pin', 'snapshot', 'reattach']).nullable(),
@@ -145,6 +147,10 @@ const answers: Record<AskKind, z.ZodType> = {
     shape({ kind: z.literal('invalid'), reason: text }),
     shape({ kind: z.literal('malformed'), reason: text }),
     shape({ kind: z.literal('set-aside'), reason: text }),
+  ]),
+  variations: z.discriminatedUnion('kind', [
+    shape({ kind: z.literal('task'), proposal: whatever, canonical: text, split: z.enum(SPLITS) }),
+    shape({ kind: z.literal('none'), reason: text }),
   ]),
   findings: finding,
   // Whoever asked reads the blocks, which may be many.

@@ -4,9 +4,9 @@ import { GradusError } from '../../core/errors.ts';
 import type { Boundary } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
-import type { MadeTaskRef, TaskRef } from '../../core/refs.ts';
+import type { MadeTaskRef } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
-import type { Demonstration, Proposed, SubjectBlock, TierFinding } from '../contract/environment.ts';
+import type { Demonstration, Proposed, SubjectBlock, TierFinding, Varied } from '../contract/environment.ts';
 import type { SessionEnd, EpisodeEnd } from '../contract/session.ts';
 import type { ToolFacts } from './facts.ts';
 import type { SentImage } from './images.ts';
@@ -49,7 +49,7 @@ export interface AskKinds {
   /** The user's messages of tasks, and their tools where they are not the environment's. */
   tasks: { item: MadeTaskRef; answer: { prompt: string; tools?: ToolFacts[] } };
   demonstrations: {
-    item: { ref: TaskRef; index: number };
+    item: { ref: MadeTaskRef; index: number };
     answer: { prompt: string; demonstration: Demonstration; tools?: ToolFacts[] };
   };
   /** Why a call cannot be tried; null when it can. */
@@ -77,6 +77,8 @@ export interface AskKinds {
   };
   /** What a proposal comes to. */
   proposals: { item: HostCandidate; answer: Proposed };
+  /** Another task made of one. */
+  variations: { item: { ref: MadeTaskRef; index: number }; answer: Varied };
   findings: { item: { verifier: string; subject: Json }; answer: TierFinding };
   /** How subjects are shown to people. */
   presentations: { item: Json; answer: SubjectBlock[] };
@@ -146,6 +148,8 @@ export function functionsOf(kind: AskKind, item: Item): string[] {
       return ['relabel()'];
     case 'proposals':
       return ['proposals.check()'];
+    case 'variations':
+      return ['vary()'];
     case 'presentations':
       return ['present()'];
     case 'verdicts':
@@ -161,6 +165,7 @@ const OF_ENVIRONMENTS: readonly AskKind[] = [
   'hints',
   'relabellings',
   'proposals',
+  'variations',
   'endings',
   'closings',
   'presentations',

@@ -54,6 +54,8 @@ export interface EnvironmentFacts {
   relabels: boolean;
   /** By the level that asks for a proposal, the level of the task that it makes; null where it takes none. */
   proposals: { levels: Record<number, number> } | null;
+  /** It makes other tasks of a task. */
+  varies: boolean;
   /** It has experts. */
   demonstrates: boolean;
   /** It says how its subjects are shown to people. */
@@ -82,6 +84,7 @@ export function environmentFactsOf(environment: Environment, file: string): Envi
     verifiers: verifiers.map(verifierFacts),
     relabels: environment.relabel !== undefined,
     proposals: environment.proposals ? { levels: { ...environment.proposals.levels } } : null,
+    varies: environment.vary !== undefined,
     demonstrates: environment.demonstrate !== undefined,
     presents: environment.present !== undefined,
     resume: environment.sessions?.resume ?? null,

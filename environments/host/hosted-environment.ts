@@ -2,7 +2,7 @@ import { GradusError } from '../../core/errors.ts';
 import type { Observation, ToolCall } from '../../core/episode/episode.ts';
 import type { Incident } from '../../core/episode/incidents.ts';
 import type { Json } from '../../core/json/json.ts';
-import type { MadeTaskRef, Split, TaskRef } from '../../core/refs.ts';
+import type { MadeTaskRef, Split } from '../../core/refs.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import { DEFAULT_TOOL_LIMITS } from '../contract/environment.ts';
 import type { Environment, SubjectBlock, TierFinding, ToolContext } from '../contract/environment.ts';
@@ -65,6 +65,7 @@ export class HostedEnvironment {
   readonly verifiers: readonly VerifierFacts[];
   readonly relabels: boolean;
   readonly proposals: EnvironmentFacts['proposals'];
+  readonly varies: boolean;
   readonly demonstrates: boolean;
   readonly presents: boolean;
   readonly resume: Resume | null;
@@ -81,6 +82,7 @@ export class HostedEnvironment {
     this.verifiers = facts.verifiers;
     this.relabels = facts.relabels;
     this.proposals = facts.proposals;
+    this.varies = facts.varies;
     this.demonstrates = facts.demonstrates;
     this.presents = facts.presents;
     this.resume = facts.resume;
@@ -111,7 +113,7 @@ export class HostedEnvironment {
   }
 
   demonstrations(
-    items: readonly { ref: TaskRef; index: number }[],
+    items: readonly { ref: MadeTaskRef; index: number }[],
     asker: HostCaller,
   ): Promise<(AskKinds['demonstrations']['answer'] | GradusError)[]> {
     return this.all('demonstrations', items, asker);
@@ -199,6 +201,14 @@ export class HostedEnvironment {
   ): Promise<(AskKinds['proposals']['answer'] | GradusError)[]> {
     const items = candidates.map(({ ref, episode }) => ({ ref, episode: seen(episode) }));
     return this.all('proposals', items, asker);
+  }
+
+  /** Other tasks made of these. */
+  variations(
+    items: readonly { ref: MadeTaskRef; index: number }[],
+    asker: HostCaller,
+  ): Promise<(AskKinds['variations']['answer'] | GradusError)[]> {
+    return this.all('variations', items, asker);
   }
 
   /** What a verifier of a tier would be asked about candidates; null where it is not worth asking. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Json } from '../../core/json/json.ts';
-import type { Demonstration, Proposed, Task, TierFinding, Verdict } from '../contract/environment.ts';
+import { SPLITS } from '../../core/refs.ts';
+import type { Demonstration, Proposed, Task, TierFinding, Varied, Verdict } from '../contract/environment.ts';
 import type { ActedFully, SessionEnd } from '../contract/session.ts';
 import { cutText } from './facts.ts';
 import { readImages } from './images.ts';
@@ -124,6 +125,16 @@ const proposedShape = z.discriminatedUnion('kind', [
 export function readProposed(answer: unknown): Read<Proposed> {
   const proposed = read(proposedShape, answer, 'proposal');
   return 'fault' in proposed ? proposed : withinSize(proposed.value, LONGEST_PROPOSAL, 'proposal');
+}
+
+const variedShape = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('task'), proposal: json, canonical, split: z.enum(SPLITS) }),
+  z.object({ kind: z.literal('none'), reason }),
+]);
+
+export function readVaried(answer: unknown): Read<Varied> {
+  const varied = read(variedShape, answer, 'variation');
+  return 'fault' in varied ? varied : withinSize(varied.value, LONGEST_PROPOSAL, 'variation');
 }
 
 /** The environment's own words; null: it has none. */

@@ -36,6 +36,7 @@ import {
   readProposed,
   readSubject,
   readTask,
+  readVaried,
   readVerdict,
 } from './read-answers.ts';
 import type { Read } from './read-answers.ts';
@@ -197,6 +198,12 @@ async function answerTo(
         readProposed,
       );
     }
+    case 'variations': {
+      const { ref, index } = item as AskKinds['variations']['item'];
+      const task = await taskOf(environment, ref);
+      const vary = () => varierOf(environment)(task, index);
+      return promised(environment, 'vary()', 'variation', vary, readVaried);
+    }
     case 'findings': {
       const { verifier: name, subject } = item as AskKinds['findings']['item'];
       const { served } = tierVerifier(environment, name);
@@ -262,6 +269,11 @@ function expertOf(environment: Environment): NonNullable<Environment['demonstrat
 function checkerOf({ name, proposals }: Environment): Proposals['check'] {
   if (proposals) return (candidate, signal) => proposals.check(candidate, signal);
   throw new GradusError('environment', 'proposal', `${name} has no proposals`);
+}
+
+function varierOf(environment: Environment): NonNullable<Environment['vary']> {
+  if (environment.vary) return (task, index) => environment.vary!(task, index);
+  throw new GradusError('environment', 'variation', `${environment.name} has no vary()`);
 }
 
 /** Somebody looks at a page and waits, milliseconds. */

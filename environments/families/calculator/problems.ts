@@ -55,6 +55,42 @@ export function createProblems(): (split: Split, level: number, index: number) =
   };
 }
 
+/** A problem as it is told again: the same story for the same expression. */
+export const toldAgain = (expression: Operation, story: boolean): Problem =>
+  told(expression, story, new RandomStream('calculator', 'told again', printExpression(expression)));
+
+/** How often other numbers are drawn for an expression. */
+const MOST_DRAWS = 100;
+
+/**
+ * The same operations with other numbers, as the level may ask them in one split or another; null where no draw gives such.
+ * Every other number stays as it is, but for factors and divisors.
+ */
+export function withOtherNumbers(
+  { level, expression, told: story }: Pick<Problem, 'expression' | 'told'> & { level: number },
+  random: RandomStream,
+): Operation | null {
+  const shape = LEVELS.find((one) => one.level === level)!;
+  const again = (part: Expression): Expression => {
+    if (typeof part === 'bigint') return random.uniform() < 0.5 ? part : BigInt(random.int(1, shape.operand));
+    return combine(shape, [part.operator], again(part.left), again(part.right), random);
+  };
+  const written = printExpression(expression);
+  const operators = operatorsOf(expression);
+  for (let n = 0; n < MOST_DRAWS; n++) {
+    const other = again(expression) as Operation;
+    if (printExpression(other) === written || operatorsOf(other) !== operators) continue;
+    if (!mayBe(shape, other) || (story && !toldAgain(other, true).told)) continue;
+    if (level === 1 || acceptable(other, shape.limit, shape.negative && !story)) return other;
+  }
+  return null;
+}
+
+const operatorsOf = (expression: Expression): string =>
+  operationsOf(expression)
+    .map(({ operator }) => operator)
+    .join('');
+
 function draw(shape: Level, story: boolean, random: RandomStream): Problem | undefined {
   const count = random.int(...shape.operations);
   const expression = (
@@ -176,10 +212,15 @@ function isSingle(
 export function mayBeAsked(split: Split, level: number, expression: Operation): boolean {
   const shape = LEVELS.find((one) => one.level === level);
   if (shape === undefined || splitOf(printExpression(expression)) !== split) return false;
+  return mayBe(shape, expression);
+}
+
+/** The same of any split. */
+function mayBe(shape: Level, expression: Operation): boolean {
   const [fewest, most] = shape.operations;
   const count = operationsOf(expression).length;
   if (count < fewest || count > most) return false;
-  if (level === 1)
+  if (shape.level === 1)
     return shape.operators.includes(expression.operator) && isSingle(shape, inNumbers(expression));
   return (
     (shape.asWritten ? isChain(shape, expression) : isTree(shape, expression)) &&

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { RandomStream } from '../../../core/random.ts';
 import { defineEnvironment, sessionTool, type Environment } from '../../contract/environment.ts';
 import { fold } from '../../contract/session.ts';
 import { environmentReward } from '../../verifiers/environment-reward.ts';
@@ -6,7 +7,8 @@ import { formatVerifier } from '../../verifiers/format.ts';
 import { toolShaping } from '../../verifiers/tool-shaping.ts';
 import { asText } from './as-text.ts';
 import { demonstrate } from './demonstrate.ts';
-import { createVisits, wishText } from './goals.ts';
+import { createVisits, otherWish, splitOf, toJson, wishOf, wishText } from './goals.ts';
+import type { OtherWish } from './goals.ts';
 import { LEVELS } from './levels.ts';
 import { ENTRANCE, pageAt } from './pages.ts';
 import { addressAfter, boughtAt, lastWord, readAt, type Bought } from './visit.ts';
@@ -40,6 +42,16 @@ export function shopOf(visits: ReturnType<typeof createVisits>) {
       const { shop, goal } = visits(ref);
       const level = LEVELS.find(({ level }) => level === ref.level)!;
       return { ref, prompt: `${wishText(goal, level.shop)}\n${asText(pageAt(shop, ENTRANCE)!)}` };
+    },
+    vary: ({ ref }, index) => {
+      const [before] = (ref.made ?? []) as unknown as OtherWish[];
+      const shop = before?.shop ?? { split: ref.split, index: ref.index };
+      const visit = visits(ref);
+      const was = [ref.level, shop.split, shop.index, wishOf(visit.goal)];
+      const goal = otherWish(visit, ref.level, new RandomStream('web-shop', 'variation', ...was, index));
+      if (goal === null) return { kind: 'none', reason: 'nobody could want anything else there' };
+      const canonical = JSON.stringify([ref.level, shop.split, shop.index, wishOf(goal), goal.priceLimit]);
+      return { kind: 'task', proposal: toJson({ shop, goal }), canonical, split: splitOf(goal) };
     },
     demonstrate: ({ ref }) => demonstrate(visits(ref)),
     taskCount: () => Infinity,

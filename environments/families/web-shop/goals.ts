@@ -1,12 +1,22 @@
 import { GradusError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json/json.ts';
 import { RandomStream } from '../../../core/random.ts';
-import type { Split, TaskRef } from '../../../core/refs.ts';
+import type { MadeTaskRef, Split } from '../../../core/refs.ts';
 import { splitOfProblem } from '../../contract/generated-tasks.ts';
 import { makeCatalogue } from './catalogue.ts';
 import { LEVELS, type Level } from './levels.ts';
 import { centsText, type Goal, type Product } from './product.ts';
 import { openShop, type Shop } from './shop.ts';
 import { makeStall } from './stall.ts';
+
+/** A wish that was made of another one: the shop is that of a generated task. */
+export interface OtherWish {
+  shop: { split: Split; index: number };
+  goal: Goal;
+}
+
+/** As a variation is kept. */
+export const toJson = ({ shop, goal }: OtherWish): Json => JSON.parse(JSON.stringify({ shop, goal })) as Json;
 
 /** A customer in front of a shop. */
 export interface Visit {
@@ -18,15 +28,16 @@ export interface Visit {
  * Decided by what is wanted, not by what else is on the shelf: nothing wanted in one split is wanted in another. What it may
  * cost is chance, and no other limit makes a held-out wish out of a trained one.
  */
-export function splitOf(goal: Goal): Split {
-  const { type, attributes, options } = goal;
+export const splitOf = (goal: Goal): Split => splitOfProblem('web-shop', wishOf(goal));
+
+/** What is wanted, but for what it may cost. */
+export function wishOf({ type, attributes, options }: Goal): string {
   const chosen = Object.entries(options).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  const wish = JSON.stringify([type, attributes.toSorted(), chosen, null]);
-  return splitOfProblem('web-shop', wish);
+  return JSON.stringify([type, attributes.toSorted(), chosen, null]);
 }
 
 /** The visits at (split, level, index): the same for the same coordinates. Throws GradusError('environment', 'task'). */
-export function createVisits(): (ref: TaskRef) => Visit {
+export function createVisits(): (ref: MadeTaskRef) => Visit {
   const bigShops = new Map<number, Shop>();
   let catalogue: Product[] | undefined;
   const bigShop = (level: Level): Shop => {
@@ -38,7 +49,16 @@ export function createVisits(): (ref: TaskRef) => Visit {
     }
     return shop;
   };
-  return ({ split, level: asked, index }) => {
+  const visitAt = ({
+    split,
+    level: asked,
+    index,
+    made,
+  }: Pick<MadeTaskRef, 'split' | 'level' | 'index' | 'made'>): Visit => {
+    if (made !== undefined) {
+      const { shop, goal } = made[0] as unknown as OtherWish;
+      return { shop: visitAt({ ...shop, level: asked }).shop, goal };
+    }
     const level = LEVELS.find((one) => one.level === asked);
     if (level === undefined || !Number.isSafeInteger(index) || index < 0) {
       throw new GradusError(
@@ -59,6 +79,23 @@ export function createVisits(): (ref: TaskRef) => Visit {
       }
     }
   };
+  return visitAt;
+}
+
+/** How often another product is looked at for what somebody might want of it. */
+const MOST_DRAWS = 50;
+
+/** What somebody else may want in the same shop: of what is wanted now if there is more of it, else of anything. */
+export function otherWish({ shop, goal }: Visit, asked: number, random: RandomStream): Goal | null {
+  const level = LEVELS.find((one) => one.level === asked)!;
+  const alike = shop.products.filter(({ type }) => type === goal.type);
+  for (let n = 0; n < MOST_DRAWS; n++) {
+    const product = random.pick(random.uniform() < 0.5 ? alike : shop.products);
+    const other = wishFor(product, level, random);
+    if (other === null || wishOf(other) === wishOf(goal)) continue;
+    return level.priced ? other : { ...other, priceLimit: null };
+  }
+  return null;
 }
 
 /** What somebody wants who will be happy with the product; null where the level asks for more than it has. */
