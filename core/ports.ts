@@ -13,7 +13,9 @@ import type {
   GroupResult,
   KeepProposalsRequest,
   KeepReplayedRequest,
+  KeepVariationsRequest,
   KeptProposals,
+  KeptVariations,
   LearnerMetrics,
   RelabelRequest,
   RelabelResult,
@@ -35,6 +37,8 @@ import type {
   TakeRequest,
   TrainRequest,
   TrainResult,
+  VariedFailures,
+  VaryFailuresRequest,
   ArmTally,
 } from './requests.ts';
 import type { OutcomeCounts } from './episode/outcome.ts';
@@ -74,6 +78,9 @@ export interface TrainingPorts {
   /** Checks and keeps what was proposed. Only asked where a stage plays both roles, like the next. */
   keepProposals(request: KeepProposalsRequest): Promise<KeptProposals>;
   rewardProposals(request: RewardProposalsRequest): Promise<RewardedProposals>;
+  /** Varies what an earlier stage failed. Only asked where a stage makes tasks of that, like the next. */
+  varyFailures(request: VaryFailuresRequest): Promise<VariedFailures>;
+  keepVariations(request: KeepVariationsRequest): Promise<KeptVariations>;
   evaluate(request: EvaluationRequest): Promise<EvaluationResult>;
   demonstrations(request: DemonstrationsRequest): Promise<BatchResult>;
   /** Only asked where the method's plan has scores. */

@@ -26,6 +26,7 @@ import type { VerificationSpec } from './schema/verification.ts';
 import type { Proportion } from './statistics/intervals.ts';
 import type { ArmHowSolved } from './training/how-solved.ts';
 import type { WaitingTask } from './training/tasks-again.ts';
+import type { VariedTasks } from './training/from-failures.ts';
 import type { MadePlace } from './training/proposals.ts';
 import type { MadeTasks } from './training/task-source.ts';
 import type { BehaviourCounts, SelfPlayFacts, StepAnswer, StepFacts } from './training/step-facts.ts';
@@ -437,6 +438,50 @@ export interface RewardedProposals {
   /** As they are now rewarded, in the order of the request. */
   groups: GroupResult[];
   facts: SelfPlayFacts;
+  spans: Span[];
+}
+
+/** Varies what an earlier stage failed. */
+export interface VaryFailuresRequest {
+  run: string;
+  seed: number;
+  stage: string;
+  /** Whose failed tasks they are, of these arms. */
+  from: string;
+  arms: Arm[];
+  /** Of each of them. */
+  variations: number;
+  mostFailures: number;
+  /** For the tokenizer, and to say whether it has a critic. */
+  checkpoint: CheckpointRef;
+  reward: RewardSpec;
+  /** What an episode must have room for. */
+  limits: Pick<SamplingSpec, 'maxTurns' | 'maxCompletionTokens'>;
+  temperature: number;
+}
+
+export interface VariedFailures {
+  /** What was said of each variation. */
+  checked: BlobRef;
+  /** Episodes of the reference solutions of those that are tasks; null where there is none. */
+  references: BlobRef | null;
+  critic: boolean;
+  spans: Span[];
+  incidents: Incident[];
+}
+
+/** Keeps those variations as tasks that are within the bounds of value. */
+export interface KeepVariationsRequest {
+  run: string;
+  stage: string;
+  checked: BlobRef;
+  /** What a critic says of the episodes; all three absent: nobody filters. */
+  references?: BlobRef;
+  scores?: BlobRef;
+  values?: { from: number; to: number };
+}
+
+export interface KeptVariations extends VariedTasks {
   spans: Span[];
 }
 

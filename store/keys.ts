@@ -97,6 +97,14 @@ export const taskSourceKey = (run: string, sha256: string): string =>
 export const proposalsKey = (run: string, stage: string, step: number): string =>
   `runs/${segment(run)}/proposals/${segment(stage)}/${padded(step)}.json`;
 
+/** What a stage has made of failed tasks: what was said of each variation, and what was kept of them. */
+export const variationsKey = (run: string, stage: string, what: 'checked' | 'kept'): string =>
+  `runs/${segment(run)}/variations/${segment(stage)}/${what}.json`;
+
+/** Episodes of the reference solutions of variations. */
+export const referencesKey = (run: string, stage: string): string =>
+  `runs/${segment(run)}/variations/${segment(stage)}/references.json`;
+
 /** A group of an earlier step that was chosen to be replayed. */
 export const replayedCopyKey = (run: string, stage: string, step: number, group: string): string =>
   `runs/${segment(run)}/replayed/${segment(stage)}/${padded(step)}/${segment(group)}.json`;

@@ -53,6 +53,16 @@ export const curriculumActivities = retriedAfterRepair(
   }),
 );
 
+/** What plays episodes on the orchestrator, and may take as long as that. */
+export const variationActivities = retriedAfterRepair(
+  proxyActivities<Pick<CurriculumActivities, 'varyFailures'>>({
+    taskQueue: QUEUES.orchestrator,
+    startToCloseTimeout: '1 hour',
+    heartbeatTimeout: HEARTBEAT,
+    retry: RETRY,
+  }),
+);
+
 export const rolloutActivities = retriedAfterRepair(
   proxyActivities<RolloutActivities>({
     taskQueue: QUEUES.rollout,

@@ -29,7 +29,7 @@ import type {
   GroupResult,
   ProbeRequest,
 } from '../core/requests.ts';
-import { curriculumActivities, learnerActivities } from './activities.ts';
+import { curriculumActivities, learnerActivities, variationActivities } from './activities.ts';
 import type { Control } from './control/control.ts';
 import { listen } from './control/listen.ts';
 import { changedShape, escalationFailure, escalationReply } from './control/message-shapes.ts';
@@ -167,6 +167,8 @@ export function trainingPorts(
     rewardExamples: curriculumActivities.rewardExamples,
     rewardBatch: curriculumActivities.rewardBatch,
     rewardQuality: learnerActivities.rewardQuality,
+    varyFailures: variationActivities.varyFailures,
+    keepVariations: curriculumActivities.keepVariations,
     evaluate: evaluateChild,
     demonstrations: curriculumActivities.buildDemonstrations,
     score: learnerActivities.scoreTokens,
@@ -275,6 +277,8 @@ function endingByAnswer(ports: TrainingPorts & RewardPorts): TrainingPorts & Rew
     rewardExamples: (request) => ports.rewardExamples(request).catch(stoppedOrThrow),
     rewardBatch: (request) => ports.rewardBatch(request).catch(stoppedOrThrow),
     rewardQuality: (request) => ports.rewardQuality(request).catch(stoppedOrThrow),
+    varyFailures: (request) => ports.varyFailures(request).catch(stoppedOrThrow),
+    keepVariations: (request) => ports.keepVariations(request).catch(stoppedOrThrow),
     evaluate: (request) => ports.evaluate(request).catch(stoppedOrThrow),
     demonstrations: (request) => ports.demonstrations(request).catch(stoppedOrThrow),
     score: (request) => ports.score(request).catch(stoppedOrThrow),

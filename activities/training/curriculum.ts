@@ -6,6 +6,7 @@ import type {
   InitializeRequest,
   KeepEvaluationRequest,
   KeepProposalsRequest,
+  KeepVariationsRequest,
   KeepReplayedRequest,
   OpenEvaluateRequest,
   OpenRunRequest,
@@ -19,6 +20,7 @@ import type {
   StepFactsRequest,
   StoredRequest,
   TakeRequest,
+  VaryFailuresRequest,
 } from '../../core/requests.ts';
 import type { StoredChange } from '../../core/run-change.ts';
 import { putChange } from '../../store/run/changes.ts';
@@ -36,6 +38,7 @@ import { relabelEpisodes } from './relabel.ts';
 import { keepReplayed, replayGroups } from './replay-groups.ts';
 import { buildRewardBatch, collectRewardExamples } from './reward-examples.ts';
 import { collectStored } from './stored-episodes.ts';
+import { keepVariations, varyFailures } from './vary-failures.ts';
 
 export type CurriculumActivities = Durable<ReturnType<typeof createCurriculum>>;
 
@@ -72,6 +75,10 @@ export function createCurriculum(deps: CurriculumDependencies) {
       collectRewardExamples(store, request, signal),
     rewardBatch: (request: RewardBatchRequest, signal: AbortSignal) =>
       buildRewardBatch(deps, request, signal),
+    /** Tasks made of what an earlier stage failed, and those of them that are kept: those of before, where they were. */
+    varyFailures: (request: VaryFailuresRequest, signal: AbortSignal) => varyFailures(deps, request, signal),
+    keepVariations: (request: KeepVariationsRequest, signal: AbortSignal) =>
+      keepVariations(store, request, signal),
     buildBatch: (request: BatchRequest, signal: AbortSignal) => buildBatch(deps, request, signal),
 
     async keepStepFacts({ run, facts }: StepFactsRequest, signal: AbortSignal): Promise<void> {

@@ -236,10 +236,10 @@ async function written(
 }
 
 /** As a dialect writes it: what its tools answer is no part of a turn. */
-const writtenTurn = ({ calls, ...turn }: DemonstrationTurn): WrittenTurn =>
+export const writtenTurn = ({ calls, ...turn }: DemonstrationTurn): WrittenTurn =>
   calls ? { ...turn, calls: plainCalls(calls) } : turn;
 
-const plainCalls = (calls: NonNullable<DemonstrationTurn['calls']>): ToolCall[] =>
+export const plainCalls = (calls: NonNullable<DemonstrationTurn['calls']>): ToolCall[] =>
   calls.map(({ name, arguments: given }) => ({ name, arguments: given }));
 
 /** What the expert reads after a call, or after a turn without one: as the demonstration says, else from the tool itself. */

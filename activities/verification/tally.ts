@@ -61,7 +61,8 @@ export function tallyOutcomes(
   // An evaluation's tasks are never trained on.
   const tried = group.tasks.flatMap(({ ref }, i) => {
     const { successes, trials } = perTask[i]!;
-    const ofTraining = group.grows === undefined && ref.split === 'train';
+    // Nor are made ones drawn again by their coordinates, which are those of another task.
+    const ofTraining = group.grows === undefined && ref.split === 'train' && ref.source === undefined;
     return ofTraining && successes < trials ? [{ ref, successes, trials }] : [];
   });
   return {

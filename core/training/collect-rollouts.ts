@@ -1,6 +1,6 @@
 import { addIncidents } from '../episode/incidents.ts';
 import type { TrainingPorts } from '../ports.ts';
-import type { BlobRef } from '../refs.ts';
+import type { BlobRef, MadeTaskRef } from '../refs.ts';
 import type { GroupRequest, GroupResult, RelabelResult, Span, StoredResult } from '../requests.ts';
 import type { Plan } from '../algorithms/method.ts';
 import { shareOut, summarize } from './evaluation.ts';
@@ -8,6 +8,7 @@ import type { RolloutSummary } from './evaluation.ts';
 import type { CollectSpec } from '../schema/collect.ts';
 import type { StageInput, StageState } from './stage.ts';
 import { samplingAt } from './exploration.ts';
+import { drawVaried } from './from-failures.ts';
 import { playBothRoles } from './self-play.ts';
 import type { Played } from './self-play.ts';
 import { drawTasks, indexesPerStep } from './task-draw.ts';
@@ -76,6 +77,7 @@ export function gather(
     count,
     failures: from.failures,
     retryFailures: input.stage.retryFailures,
+    varied: variedIn(input, step, count),
   });
   return { again: drawn.again, gathered: sample(ports, input, from, step, drawn, count) };
 }
@@ -99,6 +101,7 @@ export function drawGroups(
     count: groupsPerStep,
     failures,
     retryFailures,
+    varied: variedIn(input, step, groupsPerStep),
   });
   return Array.from({ length: Math.ceil(tasks.length / size) }, (_, place) => {
     const firstTask = place * size;
@@ -142,6 +145,21 @@ const drawOf = (
   indexesPerStep: indexesPerStep(stage),
   estimates,
 });
+
+/** The variations among the tasks of a step, where its stage has any. */
+const variedIn = ({ spec, stage, varied }: StageInput, step: number, count: number): MadeTaskRef[] =>
+  stage.fromFailures && varied
+    ? drawVaried({
+        seed: spec.seed,
+        stage: stage.name,
+        step,
+        arms: stage.arms,
+        varied,
+        part: stage.fromFailures.part,
+        groupsPerStep: stage.groupsPerStep,
+        count,
+      })
+    : [];
 
 async function takeStored(
   ports: TrainingPorts,

@@ -115,6 +115,7 @@ function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, nu
     figure('policy/entropy', share(-rollout.sampledLogprob, rollout.sampledTokens)),
     ...ofStaleness(rollout),
     ...ofRoles(rollout),
+    ...ofFailures(rollout),
     figure('episodes/count', episodes || null),
     figure('episodes/sampled-tokens', sampledToLearn({ rollout }) || null),
     // Of stored episodes nothing was sampled here.
@@ -168,6 +169,15 @@ function ofRoles({ selfPlay }: RolloutFacts): [string, number | null][] {
     figure('self-play/tasks', kept),
   ];
 }
+
+/** What a stage draws of that was made of failed tasks; the same in all of its steps. */
+const ofFailures = ({ fromFailures }: RolloutFacts): [string, number | null][] =>
+  fromFailures === undefined
+    ? []
+    : [
+        figure('from-failures/variations', fromFailures.variations),
+        figure('from-failures/kept', fromFailures.kept),
+      ];
 
 type Ages = Pick<RolloutFacts, 'staleness' | 'sampledByStaleness' | 'sampledTokens'>;
 

@@ -35,6 +35,8 @@ import type { StageDecision, StageHistory } from './stage-policy.ts';
 import type { SharedError } from './shared-error.ts';
 import { updateEstimates } from './task-draw.ts';
 import type { ArmEstimates } from './task-draw.ts';
+import { varyFailures } from './from-failures.ts';
+import type { VariedTasks } from './from-failures.ts';
 import type { MadeTasks } from './task-source.ts';
 import { waitAgain, withoutTasks } from './tasks-again.ts';
 import type { WaitingTask } from './tasks-again.ts';
@@ -69,6 +71,8 @@ export interface StageInput {
   tasksBefore: number;
   /** Number of the newest change of the run that holds; absent where there is none. */
   change?: number;
+  /** Tasks that the stage has made of failed ones; absent where it makes none, and before its first step. */
+  varied?: VariedTasks;
 }
 
 /** Everything that a stage carries from step to step, compact enough for continue-as-new. */
@@ -93,6 +97,8 @@ export interface StageState {
   replay?: CarriedReplay;
   /** Tasks that the policy has made, where the stage plays both roles. */
   selfPlay?: MadeTasks;
+  /** Tasks that were made of failed ones, where the stage has such. */
+  varied?: VariedTasks;
 }
 
 /** `no-success`: its steps are done, and nothing that it sampled or measured ever was a success. */
@@ -241,13 +247,19 @@ function gapOrThrow(error: unknown): LogprobGapError {
 /** One step: collect what was begun, learn, measure, diagnose, decide. */
 async function stageStep(
   ports: TrainingPorts,
-  input: StageInput,
-  state: StageState,
+  written: StageInput,
+  before: StageState,
   source: Pick<EpisodeSource, 'next' | 'keep'>,
 ): Promise<{ decision: StageDecision; state: StageState; facts: Omit<StepFacts, 'decision'> }> {
-  const { stage } = input;
+  const { stage } = written;
   const start = ports.now();
-  const stageStep = state.step + 1;
+  const stageStep = before.step + 1;
+
+  const making =
+    stage.fromFailures && !before.varied ? await varyFailures(ports, written, before) : undefined;
+  const varied = making?.varied ?? before.varied;
+  const input: StageInput = varied ? { ...written, varied } : written;
+  const state: StageState = varied ? { ...before, varied } : before;
 
   const { gathered, ...begun } = await source.next(input, state);
   const { verification: _, ...unverified } = input.spec;
@@ -311,6 +323,7 @@ async function stageStep(
       ...heeded.state,
       estimates,
       ...made,
+      ...(varied && { varied }),
       // Made tasks are drawn from their source.
       failures: made.selfPlay
         ? []
@@ -358,6 +371,7 @@ async function stageStep(
   ): Omit<StepFacts, 'decision' | 'alarms'> {
     const trained = updated?.trained ?? null;
     const spans = [
+      ...(making?.spans ?? []),
       ...(begun.spans ?? []),
       ...collected.spans,
       ...(updated?.spans ?? []),
@@ -375,6 +389,7 @@ async function stageStep(
       rollout: {
         ...rolloutFacts(summary, collected.otherTokens),
         ...(played && { selfPlay: played.facts }),
+        ...(varied && { fromFailures: varied.facts }),
         ...begun.staleness,
         ...(begun.updatesBehind !== undefined && {
           staleUpdates: begun.updatesBehind + Math.max(0, (trained?.metrics.updates ?? 0) - 1),
@@ -391,7 +406,10 @@ async function stageStep(
       ...learnerFacts(trained, {
         endedAt,
         seconds: splitTime(start, endedAt, spans),
-        incidents: addIncidents(summary.incidents, evaluation?.incidents ?? []),
+        incidents: addIncidents(
+          addIncidents(making?.incidents ?? [], summary.incidents),
+          evaluation?.incidents ?? [],
+        ),
         ...(begun.waitedForOldest !== undefined && { waitedForOldest: begun.waitedForOldest }),
         ...(begun.underWay !== undefined && {
           idle: {

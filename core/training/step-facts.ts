@@ -76,6 +76,8 @@ export interface RolloutFacts extends BehaviourCounts, Partial<Staleness> {
   replayed?: ReplayFacts;
   /** Of a step of self-play: what its roles came to; absent of others. */
   selfPlay?: SelfPlayFacts;
+  /** What the stage has made of failed tasks before its first step; absent of others. */
+  fromFailures?: FailureFacts;
   /** Why groups failed as a whole. */
   failedGroups: string[];
   /** The stage has rolled back behind the weights that sampled: nothing was learnt from these episodes. */
@@ -90,6 +92,27 @@ export interface Staleness {
   staleUpdates?: number;
   /** Sampled tokens by the number of learner steps, from 0; absent where all are as old. */
   sampledByStaleness?: number[];
+}
+
+/** What a stage has made of the tasks that an earlier one failed: of its variations each is one of those from `none` on. */
+export interface FailureFacts {
+  /** Failed tasks that were varied. */
+  failed: number;
+  variations: number;
+  /** The environment made none. */
+  none: number;
+  /** Tasks that measure. */
+  setAside: number;
+  /** Tasks that another variation is. */
+  known: number;
+  /** What its own expert does not pass. */
+  unsolved: number;
+  /** Whose value is below or above the bounds; null where no critic was asked. */
+  tooHard: number | null;
+  tooEasy: number | null;
+  kept: number;
+  /** SHA-256 of the task source; null where nothing is kept. */
+  source: string | null;
 }
 
 /** What the two roles of a step of self-play came to. Sums and counts, so that steps add up. */

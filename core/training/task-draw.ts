@@ -1,5 +1,5 @@
 import { RandomStream } from '../random.ts';
-import type { TaskRef } from '../refs.ts';
+import type { MadeTaskRef } from '../refs.ts';
 import { drawAgain, taskRefOf } from './tasks-again.ts';
 import type { WaitingTask } from './tasks-again.ts';
 import type { ArmTally } from '../requests.ts';
@@ -85,12 +85,14 @@ export interface TaskDraw {
   failures: readonly WaitingTask[];
   /** Part of `count` that is drawn again from `failures`. */
   retryFailures: number;
+  /** Tasks made of others that the step draws as well; absent: none. */
+  varied?: readonly MadeTaskRef[];
 }
 
 /** What a step draws. */
 export interface Drawn {
-  /** The first of them are those that are drawn again. */
-  tasks: TaskRef[];
+  /** The first of them are those that are drawn again; variations follow. */
+  tasks: MadeTaskRef[];
   again: WaitingTask[];
 }
 
@@ -106,9 +108,9 @@ export function drawTasks(draw: TaskDraw): Drawn {
     step,
     () => new RandomStream(draw.seed, 'again', draw.stage, ...place),
   );
-  const tasks = again.map(taskRefOf);
+  const tasks: MadeTaskRef[] = [...again.map(taskRefOf), ...(draw.varied ?? [])].slice(0, draw.count);
   const weights = draw.arms.map((arm) => learnability(draw.estimates[armName(arm)]));
-  for (let i = again.length; i < draw.count; i++) {
+  for (let i = tasks.length; i < draw.count; i++) {
     const arm = draw.arms[random.weighted(weights)]!;
     tasks.push({
       environment: arm.environment,

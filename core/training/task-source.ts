@@ -1,17 +1,20 @@
 import type { Json } from '../json/json.ts';
 import { armName } from '../names.ts';
-import type { BlobRef } from '../refs.ts';
+import type { BlobRef, TaskRef } from '../refs.ts';
 import type { Arm } from '../schema/tasks.ts';
 
-// Tasks that a policy has made. A source never changes: with the tasks of a step more it is another one, under another
+// Tasks that a policy has made, or that were made of others. A source never changes: with the tasks of a step more it is another one, under another
 // digest, so that a place in it means the same task for ever.
 
 export interface MadeTask {
   proposal: Json;
   /** Equal for two that are the same task. */
   canonical: string;
-  /** Of the stage, from 1: when it was made. */
+  /** Of the stage, from 1: when it was made; 0: before its first step. */
   step: number;
+  /** The failed task that it is a variation of, and what the critic expected of it; absent of others. */
+  of?: TaskRef;
+  value?: number;
 }
 
 export interface TaskSource {

@@ -21,6 +21,7 @@ import { QuestionOf } from './run/question.tsx';
 import { RunStanding } from './run/standing.tsx';
 import { RunCharts } from './run/charts.tsx';
 import { Happened } from './run/happened.tsx';
+import { TasksFromFailures } from './run/failures.tsx';
 import { Outcomes } from './run/outcomes.tsx';
 import { Arms } from './run/arms.tsx';
 import { Steps } from './run/steps.tsx';
@@ -172,6 +173,7 @@ const Page: FC<PageProps> = ({ view, why, context, pending, reviews }) => {
       </Live>
       <Live id="outcomes">
         <Outcomes steps={steps} />
+        <TasksFromFailures steps={steps} />
       </Live>
       <Live id="arms">{last && Object.keys(last.estimates).length > 0 && <Arms step={last} />}</Live>
       <Live id="steps">

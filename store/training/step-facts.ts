@@ -54,6 +54,19 @@ const facts = jsonCodec<StepFacts & { format: string }>(
             kept: count,
           })
           .optional(),
+        fromFailures: z
+          .looseObject({
+            failed: count,
+            variations: count,
+            none: count,
+            setAside: count,
+            known: count,
+            unsolved: count,
+            tooHard: count.nullable(),
+            tooEasy: count.nullable(),
+            kept: count,
+          })
+          .optional(),
         turns: count,
         episodes: count,
         calls: counts,

@@ -73,6 +73,8 @@ export function plainTraining(options: PlainRunOptions, signal: AbortSignal) {
     rewardExamples: (request) => curriculum.rewardExamples(request, signal),
     rewardBatch: (request) => curriculum.rewardBatch(request, signal),
     rewardQuality: (request) => training.rewardQuality(request, signal),
+    varyFailures: (request) => curriculum.varyFailures(request, signal),
+    keepVariations: (request) => curriculum.keepVariations(request, signal),
     evaluate: (request) => evaluate(ports, request),
     demonstrations: (request) => curriculum.buildDemonstrations(request, signal),
     score: (request) => training.scoreTokens(request, signal),

@@ -28,6 +28,7 @@ import {
   NOT_WITH_STORED,
   refuseActions,
 } from './diagnosis.ts';
+import { checkFromFailures, fromFailuresSchema } from './from-failures.ts';
 import { checkSelfPlay, proposerArms, selfPlaySchema } from './self-play.ts';
 import type { ProposerArm, SelfPlaySpec } from './self-play.ts';
 import type { RewardRule } from '../reward-rules.ts';
@@ -70,6 +71,7 @@ export const rlStageSchema = z
     collect: collectSchema,
     exploration: explorationSchema,
     selfPlay: selfPlaySchema,
+    fromFailures: fromFailuresSchema,
     algorithm: algorithmSchema.prefault({}).describe('The training method and its options.'),
     optimizer: methodsOptimizerSchema,
     graduation: z
@@ -245,6 +247,7 @@ export function checkRlStage(
     environments,
     refuse,
   );
+  checkFromFailures(stage, earlier, at, environments, refuse);
   checkCollect(stage, { verification, sampling, rules, refills }, earlier, [...at, 'collect'], refuse);
   for (const { field, message } of refuseAlgorithm(
     stage.algorithm,

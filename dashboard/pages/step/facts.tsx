@@ -64,6 +64,12 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
             {amountText(rollout.selfPlay.kept, 'task')} kept
           </Fact>
         )}
+        {rollout?.fromFailures && (
+          <Fact term="tasks from failures">
+            {rollout.fromFailures.kept} kept of {amountText(rollout.fromFailures.variations, 'variation')} of{' '}
+            {amountText(rollout.fromFailures.failed, 'failed task')}
+          </Fact>
+        )}
         {batch && (
           <Fact term="trained on">
             {batch.sequences} sequences, {shortNumber(batch.maskedTokens)} of {shortNumber(batch.tokens)}{' '}

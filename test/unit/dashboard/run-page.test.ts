@@ -6,20 +6,25 @@ import type { Context } from '../../../dashboard/context.ts';
 import { runPage } from '../../../dashboard/pages/run.tsx';
 import type { RunObserver, RunView } from '../../../runs/overview/run.ts';
 import type { Sources } from '../../../runs/sources.ts';
+import { someFailureFacts } from '../core/training/scripted-training.ts';
+import { noOutcomes } from '../../../core/episode/outcome.ts';
+import { noBehaviour } from '../../../core/training/behaviour.ts';
+import { someStep } from '../../support/some-step.ts';
+import type { StoredStep } from '../../../store/training/step-facts.ts';
 import type { Progress } from '../../../workflows/control/messages.ts';
 
 const NOW = Date.now();
 const seen = <T>(value: T, problem: string | null = null) => ({ value, asOf: NOW, problem });
 
 /** The page of a run that is over and has this to say of itself. */
-async function pageOf(progress: RunView['progress']): Promise<string> {
+async function pageOf(progress: RunView['progress'], steps: StoredStep[] = []): Promise<string> {
   const closed = { workflowId: 'w', runId: 'r', type: 'curriculum', status: 'COMPLETED', closedAt: NOW };
   const view: RunView = {
     run: 'ended',
     spec: null,
     execution: seen({ ...closed, startedAt: NOW, queue: 'gradus', memo: {} } as never),
     progress,
-    steps: seen([]),
+    steps: seen(steps),
     unreadable: [],
   };
   const observer = { look: async () => view } as unknown as RunObserver;
@@ -64,4 +69,26 @@ test('the page of a run that is over is followed until the run has said how it e
   const over = await pageOf(seen(saying('stopped')));
   expect(over).toContain('stopped');
   expect(over).not.toContain(live);
+});
+
+test('the page of a run tells how many tasks came of failures, and what the others were left out by', async () => {
+  const rollout = {
+    ...noBehaviour(),
+    outcomes: noOutcomes(),
+    arms: [],
+    rewardSum: 0,
+    rewardCount: 0,
+    sampledTokens: 0,
+    sampledLogprob: 0,
+    turns: 0,
+    failedGroups: [],
+    fromFailures: { ...someFailureFacts, tooHard: null },
+  };
+  const page = await pageOf(seen(saying('completed')), [
+    { ...someStep({ stage: 'phase-2', rollout }), answer: null },
+  ]);
+  const text = page.replaceAll(/<[^>]+>/gu, ' ').replaceAll(/\s+/gu, ' ');
+  expect(text).toContain('failed tasks variations kept too hard too easy not solved held out duplicates');
+  expect(text).toContain('phase-2 4 8 3 no filter 1 0 1 1 1');
+  expect(await pageOf(seen(saying('completed')))).not.toContain('Tasks from failures');
 });

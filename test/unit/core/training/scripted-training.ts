@@ -20,7 +20,9 @@ import type {
   GroupResult,
   KeepProposalsRequest,
   KeepReplayedRequest,
+  KeepVariationsRequest,
   KeptProposals,
+  KeptVariations,
   MovingTask,
   RelabelRequest,
   RelabelResult,
@@ -37,9 +39,11 @@ import type {
   TakeRequest,
   TrainRequest,
   TrainResult,
+  VariedFailures,
+  VaryFailuresRequest,
 } from '../../../../core/requests.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
-import type { StepFacts } from '../../../../core/training/step-facts.ts';
+import type { FailureFacts, StepFacts } from '../../../../core/training/step-facts.ts';
 import { reportOf } from '../../../../core/training/step-report.ts';
 import type { StageInput } from '../../../../core/training/stage.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
@@ -148,8 +152,23 @@ export interface Script {
   losses?: readonly number[];
   /** What else an evaluation says. */
   measured?: Partial<EvaluationResult>;
+  /** What is kept of the variations of failed tasks. */
+  kept?: { counts: Record<string, number> };
   decisions?: Decision[];
 }
+
+export const someFailureFacts: FailureFacts = {
+  failed: 4,
+  variations: 8,
+  none: 1,
+  setAside: 1,
+  known: 1,
+  unsolved: 0,
+  tooHard: 1,
+  tooEasy: 1,
+  kept: 3,
+  source: 's',
+};
 
 /** Training in memory: everything that was asked is kept, in order, and every answer follows the script. */
 export class ScriptedTraining implements TrainingPorts {
@@ -235,6 +254,32 @@ export class ScriptedTraining implements TrainingPorts {
   }
   async rewardProposals(request: RewardProposalsRequest): Promise<RewardedProposals> {
     throw new Error(`step ${request.step} of this stage proposes nothing`);
+  }
+  readonly varied: VaryFailuresRequest[] = [];
+  readonly kept: KeepVariationsRequest[] = [];
+
+  async varyFailures(request: VaryFailuresRequest): Promise<VariedFailures> {
+    this.varied.push(request);
+    const ref = (key: string): BlobRef => ({ key, sha256: 'x', bytes: 1 });
+    const span: Span = { part: 'verification', start: this.time, end: this.time };
+    return {
+      checked: ref('checked'),
+      references: ref('references'),
+      critic: true,
+      spans: [span],
+      incidents: [],
+    };
+  }
+  async keepVariations(request: KeepVariationsRequest): Promise<KeptVariations> {
+    this.kept.push(request);
+    const { counts } = this.script.kept!;
+    const source = { key: 'tasks', sha256: 's', bytes: 1 };
+    return {
+      source,
+      counts,
+      facts: { ...someFailureFacts, kept: counts[Object.keys(counts)[0]!]! },
+      spans: [],
+    };
   }
   async keepReplayed({ groups, step }: KeepReplayedRequest): Promise<number[]> {
     const all = groups.map((_, place) => place);
