@@ -120,6 +120,8 @@ export interface KeepReplayedRequest extends Omit<ReplayRequest, 'groups'> {
   scores?: BlobRef;
   /** Effective sample size of its importance weights that a group must have, part of its sampled tokens. */
   minEffectiveSamples: number;
+  /** Bounds of the probability of its successes that a group must have; absent: none. */
+  successes?: { from: number; to: number };
   reward: RewardSpec;
 }
 

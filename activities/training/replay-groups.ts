@@ -1,5 +1,6 @@
 import { effectiveSamples } from '../../core/algorithms/effective-samples.ts';
 import { isTrainable } from '../../core/algorithms/sample.ts';
+import { succeeded } from '../../core/episode/reward.ts';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import type { KeepReplayedRequest, ReplayRequest } from '../../core/requests.ts';
@@ -35,42 +36,62 @@ const alone = (group: RolloutGroup, task: number, id: string): RolloutGroup => (
 
 /**
  * Keeps which of the copies a step replays, and returns their places: those whose importance weights have an effective
- * sample size of `minEffectiveSamples` of their sampled tokens or more. First writer wins.
+ * sample size of `minEffectiveSamples` of their sampled tokens or more, and whose successes are as probable as `successes`
+ * asks for. First writer wins.
  */
 export async function keepReplayed(
   store: ObjectStore,
-  { run, stage, step, groups, scores: scored, minEffectiveSamples, reward }: KeepReplayedRequest,
+  { run, stage, step, groups, scores: scored, minEffectiveSamples, successes, reward }: KeepReplayedRequest,
   signal: AbortSignal,
 ): Promise<number[]> {
-  const effective = scored && (await measured());
-  const near = groups.flatMap((ref, place) =>
-    (effective?.[place] ?? 1) >= minEffectiveSamples ? [{ ref, place }] : [],
-  );
+  const { effective, probabilities } = (scored && (await measured())) ?? {};
+  const isNear = (place: number): boolean =>
+    (effective?.[place] ?? 1) >= minEffectiveSamples &&
+    (!successes || !probabilities || isWithin(probabilities[place]!, successes));
+  const near = groups.flatMap((ref, place) => (isNear(place) ? [{ ref, place }] : []));
   const kept = await keepReplayedGroups(
     store,
     { run, stage, step },
-    { groups: near, ...(effective && { effectiveSamples: effective }) },
+    {
+      groups: near,
+      ...(effective && { effectiveSamples: effective }),
+      ...(successes && probabilities && { successes: probabilities }),
+    },
     { signal },
   );
   return kept.groups.map(({ place }) => place);
 
   /** Of each group: scores are end to end, over the completions of episodes that have a reward. */
-  async function measured(): Promise<number[]> {
+  async function measured(): Promise<{ effective: number[]; probabilities: (number | null)[] }> {
     const { policy } = await store.read(scored!, scoresCodec, { signal });
     let at = 0;
-    const all: number[] = [];
+    const effective: number[] = [];
+    const probabilities: (number | null)[] = [];
     for (const ref of groups) {
       const logRatios: number[] = [];
+      const ofSuccesses: number[] = [];
       const { episodes } = await loadTrajectories(store, ref, { signal });
       for (const episode of episodes) {
         if (!isTrainable(episode, reward)) continue;
+        const solved = succeeded(reward.components, episode.outcome!) === true;
         episode.mask.forEach((bit, i) => {
-          if (bit === 1) logRatios.push(policy![at + i]! - episode.samplerLogprobs[i]!);
+          if (bit === 0) return;
+          logRatios.push(policy![at + i]! - episode.samplerLogprobs[i]!);
+          if (solved) ofSuccesses.push(policy![at + i]!);
         });
         at += episode.tokens.length;
       }
-      all.push(effectiveSamples(logRatios));
+      effective.push(effectiveSamples(logRatios));
+      probabilities.push(probabilityOf(ofSuccesses));
     }
-    return all;
+    return { effective, probabilities };
   }
 }
+
+/** Of a token, as a geometric mean; null where there is none. */
+const probabilityOf = (logprobs: readonly number[]): number | null =>
+  logprobs.length === 0 ? null : Math.exp(logprobs.reduce((sum, one) => sum + one, 0) / logprobs.length);
+
+/** Where nothing was solved there is nothing to replay. */
+const isWithin = (probability: number | null, { from, to }: { from: number; to: number }): boolean =>
+  probability !== null && probability >= from && probability <= to;

@@ -102,6 +102,15 @@ export const collectSchema = z
           .describe(
             'Effective sample size of its importance weights, part of its sampled tokens, below which a group is dropped and another task is sampled; 0 looks at no weights.',
           ),
+        successes: z
+          .strictObject({
+            from: fraction.default(0.5).describe('Probability below which a group is dropped.'),
+            to: fraction.default(0.95).describe('Probability above which it is dropped.'),
+          })
+          .optional()
+          .describe(
+            'Replay groups with a success alone, and only those whose successes the policy finds neither unlikely nor certain: bounds of the probability of their sampled tokens, as a geometric mean (WebRL, Qi et al. 2024, arXiv 2411.02337). At most twice as many as are sampled. Default: any group.',
+          ),
       })
       .describe(
         'The policy that is trained samples a part of each step; the rest are groups of earlier steps of the stage, from a replay buffer. Losses weigh them by importance.',
@@ -309,6 +318,15 @@ export function checkCollect(
       refuse(
         [...at, 'part'],
         `replays none of the ${groupsPerStep} groups of a step: raise it, or set it to 0`,
+      );
+    const { successes } = collect;
+    if (successes && successes.from >= successes.to)
+      refuse([...at, 'successes', 'from'], `leaves nothing: it must be below to = ${successes.to}`);
+    const replayed = replayedPerStep(collect, { groupsPerStep });
+    if (successes && replayed > 2 * (groupsPerStep - replayed))
+      refuse(
+        [...at, 'part'],
+        `replays ${replayed} of the ${groupsPerStep} groups of a step, and successes are at most twice as many as are sampled: lower it to 2/3 or less`,
       );
     const buffered = collect.maxStaleness * groupsPerStep * (1 + refills);
     if (buffered > MOST_BUFFERED)

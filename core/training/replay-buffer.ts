@@ -112,7 +112,7 @@ export class ReplayBuffer implements EpisodeSource {
     chosen: readonly BufferedGroup[],
   ): Promise<{ kept: { group: BufferedGroup; copy: BlobRef }[]; spans: Span[] }> {
     const { run, reward } = spec;
-    const { minEffectiveSamples } = this.how;
+    const { minEffectiveSamples, successes } = this.how;
     const place = { run, stage: stage.name, step };
     const copies = await this.ports.replay({
       ...place,
@@ -120,7 +120,7 @@ export class ReplayBuffer implements EpisodeSource {
     });
     const { temperature, topK } = samplingAt(stage, spec.sampling, step, adjusted);
     const scored =
-      minEffectiveSamples === 0
+      minEffectiveSamples === 0 && !successes
         ? null
         : await this.ports.score({
             run,
@@ -140,6 +140,7 @@ export class ReplayBuffer implements EpisodeSource {
       groups: copies,
       ...(scored && { scores: scored.scores }),
       minEffectiveSamples,
+      ...(successes && { successes }),
       reward,
     });
     return {

@@ -152,7 +152,7 @@ export interface ReplayFacts {
   byStaleness: number[];
   /** Left the buffer at this step without having been replayed: older than maxStaleness. */
   tooOld: number;
-  /** Chosen and left out: the effective sample size of their importance weights was too small. */
+  /** Chosen and left out: the effective sample size of their importance weights was too small, or their successes not as probable as asked. */
   tooFar: number;
   /** May be replayed by later steps, without the groups that this step has sampled. */
   buffered: number;

@@ -13,6 +13,8 @@ export interface ReplayedGroups {
   groups: { ref: BlobRef; place: number }[];
   /** Of each that was chosen, where anybody looked: effective sample size of its importance weights, part of its tokens. */
   effectiveSamples?: number[];
+  /** Of each, where somebody asked: probability of a sampled token of its successes, as a geometric mean; null without any. */
+  successes?: (number | null)[];
 }
 
 const replayed = jsonCodec<ReplayedGroups>(
@@ -20,6 +22,7 @@ const replayed = jsonCodec<ReplayedGroups>(
   z.looseObject({
     groups: z.array(z.looseObject({ ref: z.looseObject({ key: z.string() }), place: z.int() })),
     effectiveSamples: z.array(z.number()).optional(),
+    successes: z.array(z.number().nullable()).optional(),
   }),
 );
 

@@ -239,6 +239,20 @@ describe('a stage with a replay buffer', () => {
       'algorithm.importanceCap: earlier weights have sampled the groups that are replayed',
     ],
     [
+      'more successes than twice what is sampled',
+      { part: 0.75, successes: {} },
+      weighed,
+      {},
+      'collect.part: replays 6 of the 8 groups of a step, and successes are at most twice as many',
+    ],
+    [
+      'bounds that no success is within',
+      { successes: { from: 0.9, to: 0.5 } },
+      weighed,
+      {},
+      'collect.successes.from: leaves nothing',
+    ],
+    [
       'a part that comes to nothing',
       { part: 0.1 },
       weighed,

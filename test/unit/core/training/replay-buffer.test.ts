@@ -49,6 +49,17 @@ const keysOf = (ports: ScriptedTraining) => ports.batches.map(({ groups }) => gr
 const stepIn = (key: string): number => Number(key.split('/')[1]);
 
 describe('a stage with a replay buffer', () => {
+  test('has successes scored by the policy, also where it looks at no importance weights', async () => {
+    const successes = { from: 0.5, to: 0.95 };
+    const ports = await train(collecting({ minEffectiveSamples: 0, successes }));
+    expect(ports.replayKept.length).toBeGreaterThan(0);
+    expect(ports.scored).toHaveLength(ports.replayKept.length);
+    for (const request of ports.replayKept) expect(request).toMatchObject({ successes });
+    const plain = await train(collecting({ minEffectiveSamples: 0 }));
+    expect(plain.scored).toEqual([]);
+    expect(plain.replayKept[0]).not.toHaveProperty('successes');
+  });
+
   test('that replays no part of a step asks for what one on-policy asks for', async () => {
     const script: Partial<Script> = { group: (request) => unsolved(request) };
     const none = await train(collecting({ part: 0 }), script);

@@ -281,7 +281,11 @@ export class ScriptedTraining implements TrainingPorts {
       spans: [],
     };
   }
-  async keepReplayed({ groups, step }: KeepReplayedRequest): Promise<number[]> {
+  readonly replayKept: KeepReplayedRequest[] = [];
+
+  async keepReplayed(request: KeepReplayedRequest): Promise<number[]> {
+    this.replayKept.push(request);
+    const { groups, step } = request;
     const all = groups.map((_, place) => place);
     return this.script.tooFar === undefined ? all : all.filter((place) => !this.script.tooFar!(step, place));
   }
