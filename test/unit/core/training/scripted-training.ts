@@ -20,6 +20,7 @@ import type {
   GroupResult,
   KeepProposalsRequest,
   KeepReplayedRequest,
+  KeepVersionRequest,
   KeptProposals,
   MovingTask,
   RelabelRequest,
@@ -220,6 +221,12 @@ export class ScriptedTraining implements TrainingPorts {
     if (before !== undefined || wanted === null) return before ?? null;
     taken.set(`${stage}/${step}`, wanted);
     return wanted;
+  }
+
+  readonly versions: KeepVersionRequest[] = [];
+
+  async keepVersion(request: KeepVersionRequest): Promise<void> {
+    this.versions.push(request);
   }
 
   /** In the order of `ReplayRequest`; the copies are called after what they are of. */
