@@ -14,6 +14,7 @@ import type {
   KeepProposalsRequest,
   KeepReplayedRequest,
   KeepVariationsRequest,
+  KeepVersionRequest,
   KeptProposals,
   KeptVariations,
   LearnerMetrics,
@@ -69,6 +70,8 @@ export interface TrainingPorts {
    * counts. null where nothing is kept and nothing is wanted. Only asked where a stage collects asynchronously.
    */
   takeGroups(request: TakeRequest): Promise<TakenGroups | null>;
+  /** Says which weights are the newest of a stage. Only asked where its episodes go on with them. */
+  keepVersion(request: KeepVersionRequest): Promise<void>;
   /** Copies groups of earlier steps that a step would replay. Only asked where a stage replays. */
   replay(request: ReplayRequest): Promise<BlobRef[]>;
   /** Keeps which of them it replays, and returns their places: what was kept before counts. */

@@ -69,6 +69,24 @@ export interface GroupRequest {
   failed?: BlobRef;
   /** More samples of these tasks branch off what there is of them. */
   grows?: Growth;
+  /** Its episodes go on with the newest weights, turn by turn; absent: they finish with those of the checkpoint. */
+  continues?: Continues;
+}
+
+/** Where the newest weights of a group's stage are looked for. */
+export interface Continues {
+  /** Steps of the stage after which the group was begun: its checkpoint is of these. */
+  after: number;
+  /** The run whose choices are made again. */
+  follow?: string;
+}
+
+/** Says with which weights a stage goes on after so many of its steps. */
+export interface KeepVersionRequest {
+  run: string;
+  stage: string;
+  after: number;
+  checkpoint: CheckpointRef;
 }
 
 /** A group that a step of an asynchronous stage takes. */
@@ -354,6 +372,12 @@ export interface TriedTask extends TaskRef {
   trials: number;
 }
 
+/** Sampled tokens of a group by weights, of this SHA-256, that are not those that it began with. */
+export interface OthersTokens {
+  weights: string;
+  tokens: number;
+}
+
 export interface GroupResult {
   /** The trajectories; null where the whole group failed, with `failure` saying why. */
   trajectories: BlobRef | null;
@@ -365,6 +389,8 @@ export interface GroupResult {
   rewardSum: number;
   rewardCount: number;
   sampledTokens: number;
+  /** Those of them that newer weights have sampled; absent where there are none. */
+  sampledBy?: OthersTokens[];
   /** Sampled ones that episodes have of others, which they branched off; absent where there are none. */
   inheritedTokens?: number;
   /** Sum of their log-probs when sampled, nats. */

@@ -91,6 +91,14 @@ export interface Policy {
   close(): Promise<void>;
 }
 
+/** What samples one turn of an episode whose turns have weights of their own, for as long as that takes. */
+export interface TurnPolicy {
+  policy: Policy;
+  /** SHA-256 of its weights; absent: those that the episode has begun with. */
+  weights?: string;
+  release(): void;
+}
+
 /** A policy that runs a model on this machine. */
 export interface LocalPolicy extends Policy {
   /**

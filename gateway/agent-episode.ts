@@ -5,7 +5,7 @@ import { randomKey } from '../core/random.ts';
 import type { RandomKey } from '../core/random.ts';
 import type { SamplingSpec } from '../core/schema/sampling.ts';
 import type { Dialect, ToolDescription } from '../engine/dialect/contract.ts';
-import type { Policy } from '../engine/policy.ts';
+import type { Policy, TurnPolicy } from '../engine/policy.ts';
 import { sampleTurn } from '../engine/sample-turn.ts';
 import type { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
 import { sha256Hex } from '../store/digest.ts';
@@ -28,6 +28,8 @@ export interface AgentEpisodeOptions {
   /** The name by which agents ask for the policy. */
   model: string;
   policy: Policy;
+  /** What samples a turn, by its id, in the place of `policy`; absent: that one samples all of them. */
+  turnPolicy?: ((turn: string) => Promise<TurnPolicy>) | undefined;
   tokenizer: Tokenizer;
   /** What the policy speaks with the tools that an agent brings. Throws as `openDialect` does. */
   dialectFor(tools: readonly ToolDescription[]): Dialect;
@@ -339,9 +341,10 @@ export class AgentEpisode {
       );
     }
     const session = this.sessions.after(place.parent?.id ?? null);
+    const by = await this.options.turnPolicy?.(name.id);
     const whole = sampleTurn(
       {
-        policy,
+        policy: by?.policy ?? policy,
         tokenizer,
         dialect,
         sampling,
@@ -352,7 +355,7 @@ export class AgentEpisode {
       },
       { tokens, mask },
       Math.min(room, ask.maxTokens ?? room),
-    );
+    ).finally(() => by?.release());
     const sampled = await whole.catch((error: unknown) => {
       policy.release(session);
       throw error;
@@ -374,6 +377,7 @@ export class AgentEpisode {
       text,
       answer: answerOf(dialect, { text, plain }, name.id),
       ...(sampled.served && { served: sampled.served }),
+      ...(by?.weights !== undefined && { weights: by.weights }),
       created: Math.floor(Date.now() / 1000),
     };
   }

@@ -26,6 +26,8 @@ export interface StoredTurn {
   answer: ChatMessage;
   /** Who sampled it, where a server did: of a turn in pieces, the last one. */
   served?: ServedBy;
+  /** SHA-256 of the weights that sampled it, where they are not those that its episode began with. */
+  weights?: string;
   /** When it was sampled, epoch seconds: APIs ask for it. */
   created: number;
 }
@@ -50,6 +52,7 @@ export const turns = jsonCodec<StoredTurn>(
     text: z.string(),
     answer: message,
     served: z.looseObject({ server: z.string(), weights: z.string() }).optional(),
+    weights: z.string().optional(),
     created: z.int(),
   }),
 );

@@ -85,6 +85,10 @@ export const storedKey = (run: string, stage: string): string =>
 export const takenKey = (run: string, stage: string, step: number): string =>
   `runs/${segment(run)}/taken/${segment(stage)}/${padded(step)}.json`;
 
+/** The weights of an asynchronous stage after so many of its steps. */
+export const versionKey = (run: string, stage: string, after: number): string =>
+  `runs/${segment(run)}/versions/${segment(stage)}/${padded(after)}.json`;
+
 /** Which groups of earlier steps a step has replayed. */
 export const replayedKey = (run: string, stage: string, step: number): string =>
   `runs/${segment(run)}/replayed/${segment(stage)}/${padded(step)}.json`;

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Episode } from '../../core/episode/episode.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
-import type { Alternative, SampleResult } from '../../engine/policy.ts';
+import type { Alternative, Policy, SampleResult } from '../../engine/policy.ts';
 import type { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
 import { readAfter } from '../rollout/advance-episode.ts';
@@ -57,6 +57,8 @@ export interface ReplayOptions {
   alternatives: number;
   signal: AbortSignal;
   onProgress?: (done: number, total: number) => void;
+  /** What samples by these weights, until it is asked for others; absent: the lease samples all turns. */
+  policyOf?: (weights: string) => Promise<Policy>;
 }
 
 let replays = 0;
@@ -69,7 +71,7 @@ let replays = 0;
 export async function replayEpisode(
   stored: ReplayableEpisode,
   lease: PolicyLease,
-  { tools, alternatives, signal, onProgress }: ReplayOptions,
+  { tools, alternatives, signal, onProgress, policyOf }: ReplayOptions,
 ): Promise<Replayed> {
   const { task, episode, sampled } = stored;
   const { tokens, mask, turns } = episode;
@@ -83,10 +85,12 @@ export async function replayEpisode(
   const total = turns.reduce((sum, { start, end }) => sum + end - start, 0);
   const session = `replay ${++replays}`;
   let done = 0;
+  let { policy } = lease;
   try {
-    for (const [n, { start, end }] of turns.entries()) {
+    for (const [n, { start, end, weights }] of turns.entries()) {
+      policy = (await policyOf?.(weights ?? stored.group.weights)) ?? policy;
       for (let from = start; from < end;) {
-        const now = await lease.policy.sample(
+        const now = await policy.sample(
           {
             session,
             prefix: task.promptTokens,
@@ -118,7 +122,7 @@ export async function replayEpisode(
       }
     }
   } finally {
-    lease.policy.release(session);
+    policy.release(session);
   }
   const dialect = tools && lease.dialectFor({ tools });
   if (dialect) differences.push(...readAgain(stored, lease, dialect, tools));

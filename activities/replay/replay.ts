@@ -1,7 +1,7 @@
 import type { Episode } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { backendName } from '../../engine/decoder/load-backend.ts';
-import type { LocalPolicy } from '../../engine/policy.ts';
+import type { LocalPolicy, Policy } from '../../engine/policy.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { PolicyPool } from '../rollout/policy-pool.ts';
@@ -23,7 +23,7 @@ export interface ReplayRequest {
 
 export interface ReplayAnswer {
   place: EpisodePlace;
-  /** What sampled the episode, and samples it again. */
+  /** What sampled the episode, or its first turn where they are several, or the one that is forked; and samples it again. */
   checkpoint: { key: string; step: number; weights: string };
   /** How the stored episode ended, and what it was judged to be. */
   stored: Pick<Episode, 'status' | 'outcome'>;
@@ -59,11 +59,23 @@ export async function replayStored(
         'To use one of your own, name its module in GRADUS_ENVIRONMENTS or package.json',
     );
   }
-  const checkpoint = await checkpointThatSampled(store, stored, { signal });
+  // A fork goes on with the weights of the turn that it is in.
+  const { weights } =
+    stored.episode.turns.find(({ start, end }) => fork && fork.at >= start && fork.at < end) ?? {};
+  const checkpoint = await checkpointThatSampled(store, stored, { signal, weights });
   const policies = new PolicyPool(store, createDecoder, 1);
   try {
     const { policy } = stored.spec;
-    const lease = await policies.lease(checkpoint, policy?.kind === 'onnx' ? { dtype: policy.dtype } : {});
+    const by = policy?.kind === 'onnx' ? { dtype: policy.dtype } : {};
+    const lease = await policies.lease(checkpoint, by);
+    let held = { weights: checkpoint.weights, lease };
+    const policyOf = async (weights: string): Promise<Policy> => {
+      if (weights === held.weights) return held.lease.policy;
+      const other = await checkpointThatSampled(store, stored, { signal, weights });
+      held.lease.release();
+      held = { weights, lease: await policies.lease(other, by) };
+      return held.lease.policy;
+    };
     const tools = own ?? environment?.tools ?? null;
     return {
       place,
@@ -79,6 +91,7 @@ export async function replayStored(
             tools,
             alternatives,
             signal,
+            policyOf,
             ...(onProgress && { onProgress }),
           }),
       fork: fork

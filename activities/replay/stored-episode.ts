@@ -156,14 +156,15 @@ async function othersOfTree(
 }
 
 /**
- * The checkpoint that sampled a group: one of its run, of a run whose episodes it learns from, or one that its spec names.
+ * The checkpoint that sampled a group, or those `weights` of one of its turns: one of its run, of a run whose episodes it learns from, or one that its spec names.
  * Throws GradusError('store', 'no-checkpoint') where it was removed.
  */
 export async function checkpointThatSampled(
   store: ObjectStore,
-  { place: { run }, spec, group: { weights } }: Pick<ReplayableEpisode, 'place' | 'spec' | 'group'>,
-  options: CallOptions = {},
+  { place: { run }, spec, group }: Pick<ReplayableEpisode, 'place' | 'spec' | 'group'>,
+  options: CallOptions & { weights?: string | undefined } = {},
 ): Promise<CheckpointRef> {
+  const { weights = group.weights } = options;
   const others = spec.stages.flatMap((stage) =>
     stage.kind === 'rl' && stage.collect.kind === 'stored' ? (stage.collect.run ?? []) : [],
   );

@@ -7,7 +7,7 @@ import type { TaskRef } from '../../core/refs.ts';
 import type { SamplingSpec } from '../../core/schema/sampling.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { malformedObservation } from '../../engine/dialect/malformed.ts';
-import type { Policy } from '../../engine/policy.ts';
+import type { Policy, TurnPolicy } from '../../engine/policy.ts';
 import { sampleTurn } from '../../engine/sample-turn.ts';
 import type { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { isDeath } from '../../environments/host/asks.ts';
@@ -19,6 +19,8 @@ import { inAttempts } from '../../environments/host/in-attempts.ts';
 
 export interface AdvanceContext {
   policy: Policy;
+  /** What samples a turn, by its number, in the place of `policy`; absent: that one samples all of them. */
+  turnPolicy?: ((turn: number) => Promise<TurnPolicy>) | undefined;
   tokenizer: Tokenizer;
   /** Bound to the tools. */
   dialect: Dialect;
@@ -69,7 +71,13 @@ async function takeTurns(context: AdvanceContext, episode: Episode): Promise<voi
     for (const token of begun.slice(0, room)) append(episode, token, 0, 0);
     const left = room - episode.tokens.length;
     if (left <= 0) return truncate(episode, 'tokens');
-    const sampled = await sampleTurn(context, episode, left, begun);
+    const by = await context.turnPolicy?.(episode.turns.length);
+    const sampled = await sampleTurn(
+      { ...context, policy: by?.policy ?? context.policy },
+      episode,
+      left,
+      begun,
+    ).finally(() => by?.release());
     context.sampled?.(sampled.tokens.length);
     const start = episode.tokens.length;
     for (let i = 0; i < sampled.tokens.length; i++) {
@@ -77,7 +85,14 @@ async function takeTurns(context: AdvanceContext, episode: Episode): Promise<voi
     }
     const text = tokenizer.decode([...begun, ...sampled.tokens]);
     const action = dialect.parse(text, sampling.maxParallelCalls);
-    const turn: Turn = { start, end: episode.tokens.length, text, action };
+    const weights = by?.weights;
+    const turn: Turn = {
+      start,
+      end: episode.tokens.length,
+      text,
+      action,
+      ...(weights !== undefined && { weights }),
+    };
     episode.turns.push(turn);
     if (sampled.finish === 'length') return truncate(episode, 'tokens');
 

@@ -41,6 +41,7 @@ import { behindOnePrompt } from './agents/episode-of-turns.ts';
 import { makeEpisode } from './agents/make-episode.ts';
 import { Slots } from './agents/slots.ts';
 import { inAttempts } from '../../environments/host/in-attempts.ts';
+import { isContinuing, NewestWeights } from './newest-weights.ts';
 import { putImages } from './put-images.ts';
 import { storingPieces } from './stored-pieces.ts';
 import { OtherPolicies } from './other-policies.ts';
@@ -75,6 +76,7 @@ export function createRollout(given: RolloutDependencies) {
   const deps = {
     ...given,
     otherPolicies: given.otherPolicies ?? new OtherPolicies(given.store),
+    newest: new NewestWeights(given.store, given.policies),
     /** Of all groups of this worker together. */
     slots: new Slots(),
   };
@@ -217,14 +219,24 @@ export function createRollout(given: RolloutDependencies) {
   };
 }
 
-const leaseOf = (
-  { policies, otherPolicies }: Required<Pick<RolloutDependencies, 'policies' | 'otherPolicies'>>,
-  { run, checkpoint, policy }: Pick<OpenGroup, 'run' | 'checkpoint' | 'policy'>,
+/** What the activities of a worker have in common. */
+interface Working extends RolloutDependencies {
+  otherPolicies: OtherPolicies;
+  newest: NewestWeights;
+}
+
+/** What speaks for a group, and samples for it unless each turn has weights of its own. */
+function leaseOf(
+  { policies, otherPolicies, newest }: Working,
+  group: OpenGroup,
   signal: AbortSignal,
-): Promise<PolicyLease> =>
-  policy === undefined || policy.kind === 'onnx'
+): Promise<PolicyLease> {
+  const { run, checkpoint, policy } = group;
+  if (isContinuing(group)) return newest.speaker(group, signal);
+  return policy === undefined || policy.kind === 'onnx'
     ? policies.lease(checkpoint, { run, signal, dtype: policy?.dtype })
     : otherPolicies.of(policy).lease(checkpoint, { run, signal });
+}
 
 const keyOf = ({ run, stage, step, group }: OpenGroup, name: string): string =>
   partKey(run, stage, step, group, name);
@@ -496,7 +508,7 @@ async function posedOnce(
 
 /** The episodes of a group, made by agents: a few at a time, each from its task to its end. */
 async function byAgents(
-  deps: Pick<RolloutDependencies, 'store' | 'environments'> & { slots: Slots },
+  deps: Working & { slots: Slots },
   request: GroupRequest,
   agent: AgentSpec,
   lease: PolicyLease,
@@ -510,10 +522,12 @@ async function byAgents(
     await together(signal, [...made.entries()], async ([i, { task, episode }], shared) => {
       if (episode.status.kind === 'running') {
         const key = keyOf(request, `agent-${i}`);
+        const sampler = isContinuing(request) ? deps.newest.episode(request, i, shared) : null;
         const context = {
           agent,
           gateway,
-          lease,
+          lease: sampler ? { ...lease, policy: sampler.policy } : lease,
+          turnPolicy: sampler?.turnPolicy,
           store: deps.store,
           folder: key.slice(0, -'.json'.length),
           key: keyOf(request, `agent-${i}-end`),
@@ -554,7 +568,7 @@ interface Advance {
 }
 
 async function advanceOne(
-  deps: RolloutDependencies,
+  deps: Working,
   request: OpenGroup,
   lease: PolicyLease,
   followed: FollowedEpisode,
@@ -566,7 +580,7 @@ async function advanceOne(
 }
 
 async function takeEpisode(
-  deps: RolloutDependencies,
+  deps: Working,
   request: OpenGroup,
   lease: PolicyLease,
   { task, episode }: FollowedEpisode,
@@ -591,13 +605,18 @@ async function takeEpisode(
   const dialect = lease.dialectFor(speaking(deps, task));
   const { firstTask, toolChoice = 0 } = request;
   const drawn = { place: firstTask + episode.task, sample: episode.sample };
-  try {
-    await advanceEpisode(
-      {
+  const sampler = isContinuing(request)
+    ? deps.newest.episode(request, index, asker.signal)
+    : {
         policy:
           request.policy === undefined || request.policy.kind === 'onnx'
             ? lease.policy
             : storingPieces(deps.store, request.policy, request, index, lease.policy),
+      };
+  try {
+    await advanceEpisode(
+      {
+        ...sampler,
         tokenizer,
         dialect,
         environment,
@@ -622,7 +641,7 @@ async function takeEpisode(
       episode,
     );
   } finally {
-    lease.policy.release(policySession);
+    sampler.policy.release(policySession);
   }
 }
 

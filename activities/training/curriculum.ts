@@ -8,6 +8,7 @@ import type {
   KeepProposalsRequest,
   KeepVariationsRequest,
   KeepReplayedRequest,
+  KeepVersionRequest,
   OpenEvaluateRequest,
   OpenRunRequest,
   RelabelRequest,
@@ -26,6 +27,7 @@ import type { StoredChange } from '../../core/run-change.ts';
 import { putChange } from '../../store/run/changes.ts';
 import { putStepAnswer, putStepFacts } from '../../store/training/step-facts.ts';
 import { takeGroups } from '../../store/training/taken-groups.ts';
+import { keepVersion } from '../../store/training/versions.ts';
 import type { Durable } from '../durable.ts';
 import { retainCheckpoints } from './apply-retention.ts';
 import { buildBatch, buildDemonstrations } from './build-batch.ts';
@@ -60,6 +62,9 @@ export function createCurriculum(deps: CurriculumDependencies) {
     collectStored: (request: StoredRequest, signal: AbortSignal) => collectStored(store, request, signal),
     /** Which groups a step of an asynchronous stage takes: those that it took before, where it did. */
     takeGroups: (request: TakeRequest, signal: AbortSignal) => takeGroups(store, request, { signal }),
+    /** Says which weights are the newest of a stage, to whoever samples for it. */
+    keepVersion: (request: KeepVersionRequest, signal: AbortSignal) =>
+      keepVersion(store, request, { signal }),
     /** Groups of earlier steps that a step would replay, each alone in an object. */
     replayGroups: (request: ReplayRequest, signal: AbortSignal) => replayGroups(store, request, signal),
     /** Which of them it replays: those that it did before, where it did. */

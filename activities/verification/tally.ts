@@ -29,6 +29,7 @@ export function tallyOutcomes(
   const outcomes = noOutcomes();
   const arms = new Map<string, ArmTally>();
   let inheritedTokens = 0;
+  const byOthers = new Map<string, number>();
   const perTask = group.tasks.map(() => ({ successes: 0, trials: 0 }));
   const result = { rewardSum: 0, rewardCount: 0, sampledTokens: 0, sampledLogprob: 0, turns: 0 };
   for (const episode of group.episodes) {
@@ -40,6 +41,8 @@ export function tallyOutcomes(
     // 0 where a token was not sampled.
     result.sampledLogprob += episode.samplerLogprobs.slice(tokens).reduce((sum, logprob) => sum + logprob, 0);
     result.turns += episode.turns.length - turns;
+    for (const { start, end, weights } of episode.turns)
+      if (weights !== undefined) byOthers.set(weights, (byOthers.get(weights) ?? 0) + end - start);
     const earned = trainableReward(outcome, reward.truncated);
     if (earned !== null) {
       result.rewardSum += earned;
@@ -68,6 +71,9 @@ export function tallyOutcomes(
   return {
     ...result,
     ...(inheritedTokens > 0 && { inheritedTokens }),
+    ...(byOthers.size > 0 && {
+      sampledBy: Array.from(byOthers, ([weights, tokens]) => ({ weights, tokens })),
+    }),
     arms: [...arms.values()],
     outcomes,
     ...(tried.length > 0 && { tried: tried.map(({ ref, ...counts }) => ({ ...taskRefOf(ref), ...counts })) }),

@@ -46,7 +46,8 @@ export function episodeCommand(): Command {
           );
           print(`— prompt\n${prompt}`);
           for (const [i, turn] of sampled.turns.entries()) {
-            print(`— turn ${i + 1}, ${turn.end - turn.start} tokens\n${turn.text}`);
+            const by = turn.weights === undefined ? '' : `, weights ${turn.weights.slice(0, 12)}`;
+            print(`— turn ${i + 1}, ${turn.end - turn.start} tokens${by}\n${turn.text}`);
             for (const { observation } of callByCall(turn)) {
               if (!observation) continue;
               const seconds =

@@ -34,6 +34,8 @@ interface SampleTurn {
   reward: number;
   /** What the policy saw last when the turn began: equal texts are equal states. */
   state: string;
+  /** SHA-256 of the weights that sampled it; absent: those of the group. */
+  weights?: string;
 }
 
 /** Whether an episode has a reward to train on: what has none is not scored either. */
@@ -75,9 +77,10 @@ const turnsOf = (
   rewards: readonly number[] | null,
   { deviation }: RewardScale,
 ): SampleTurn[] =>
-  turns.map(({ start, end }, i) => ({
+  turns.map(({ start, end, weights }, i) => ({
     start,
     end,
+    ...(weights !== undefined && { weights }),
     // A part of the whole: on its scale, but for the mean, which is taken off the whole.
     reward: (rewards?.[i] ?? 0) / deviation,
     // No observation is the prompt, not even an empty one.

@@ -5,7 +5,7 @@ import type { Sample } from './sample.ts';
 export interface TaskGroup<Of = Sample> extends Pick<GroupTask, 'ref' | 'promptTokens'> {
   /** Sampled with a hint, or for another task; `promptTokens` are then of the prompt that they should have needed. */
   hindsight: boolean;
-  /** SHA-256 of the weights that sampled. */
+  /** SHA-256 of the weights that sampled, but for turns that name others. */
   weights: string;
   samples: readonly Of[];
   /** Reward of the greedy sample, where the plan asks for one and it has one that counts. */

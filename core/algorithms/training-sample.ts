@@ -15,12 +15,14 @@ export interface TrainingSample {
   tokens: number[];
   mask: number[];
   /** What is said of each token; all sequences of a batch have the same streams. */
-  streams: Partial<Record<'advantages' | 'samplerLogprobs' | 'reference' | 'values' | 'returns', number[]>>;
+  streams: Partial<
+    Record<'advantages' | 'samplerLogprobs' | 'reference' | 'values' | 'returns' | 'staleness', number[]>
+  >;
   /** Ids that each token was sampled among; empty where nothing was cut. Absent: nowhere. */
   kept?: number[][];
-  /** Was sampled by an earlier policy than the one that learns from it. */
+  /** Was sampled by an earlier policy than the one that learns from it, or has begun so. */
   late?: true;
-  /** Learner steps since that policy, where somebody asks; −1: not known. */
+  /** Learner steps since that policy, where somebody asks; −1: not known. Where turns have others, each token says its own. */
   staleness?: number;
   /** Sequences of one number are the two of a preference, and stay in one update. */
   pair?: number;
@@ -55,16 +57,21 @@ export function trainingSamples(
 } {
   const { plan, policy, stepsAhead, reward, replayed = 0 } = request;
   const { groups: all, fresh, scales } = stepAdvantages(groups, request, beside);
+  const ageOf = (weights: string): number => (weights === policy ? 0 : (stepsAhead?.[weights] ?? -1));
+  const isMixed = ({ group }: GroupAdvantages): boolean =>
+    group.samples.some(({ turns }) => turns.some(({ weights }) => weights !== undefined));
+  const mixed = stepsAhead !== undefined && all.some(isMixed);
   let branching = 0;
   const sequences = all.flatMap(({ group, late, advantages }) => {
     const stale = late || (policy !== undefined && group.weights !== policy);
     const age = {
       ...(stale && { late: true as const }),
-      ...(stepsAhead && { staleness: group.weights === policy ? 0 : (stepsAhead[group.weights] ?? -1) }),
+      ...(stepsAhead && { staleness: ageOf(group.weights) }),
     };
     return advantages.flatMap((one) => {
       const { promptTokens } = one.promptOf === undefined ? group : fresh[one.promptOf]!;
-      const sample = group.samples[one.sample]!;
+      const own = group.samples[one.sample]!;
+      const sample: AgedSample = mixed ? { ...own, staleness: agesOf(own, group.weights, ageOf) } : own;
       if (!sample.branches) return [trainingSample(promptTokens, sample, one, age)];
       const episode = branching++;
       return pathsOf(sample).map((path) => ({
@@ -120,15 +127,26 @@ function movingTokens({ group: { samples }, advantages }: GroupAdvantages): numb
   }, 0);
 }
 
+/** With the learner steps since the weights of each token, where turns have several. */
+interface AgedSample extends Sample {
+  staleness?: number[];
+}
+
+function agesOf({ tokens, turns }: Sample, weights: string, ageOf: (weights: string) => number): number[] {
+  const ages = tokens.map(() => ageOf(weights));
+  for (const { start, end, weights: its } of turns) if (its !== undefined) ages.fill(ageOf(its), start, end);
+  return ages;
+}
+
 /** A sample as one of its paths has it: what an earlier path has, too, is read, and is trained there. */
 function along(
   { places, shared }: EpisodePath,
-  sample: Sample,
+  sample: AgedSample,
   one: SampleAdvantages,
-): [Sample, SampleAdvantages] {
+): [AgedSample, SampleAdvantages] {
   const of = <T>(values: readonly T[]): T[] => places.map((at) => values[at]!);
   const own = (values: readonly number[]): number[] => of(values).fill(0, 0, shared);
-  const { tokens, samplerLogprobs, mask, kept } = sample;
+  const { tokens, samplerLogprobs, mask, kept, staleness } = sample;
   return [
     {
       ...sample,
@@ -136,6 +154,7 @@ function along(
       samplerLogprobs: of(samplerLogprobs),
       mask: own(mask) as (0 | 1)[],
       ...(kept && { kept: of(kept) }),
+      ...(staleness && { staleness: of(staleness) }),
     },
     {
       ...one,
@@ -148,7 +167,7 @@ function along(
 
 function trainingSample(
   promptTokens: readonly number[],
-  { tokens, samplerLogprobs, kept, mask: own, scores: { values } }: Sample,
+  { tokens, samplerLogprobs, kept, mask: own, scores: { values }, staleness }: AgedSample,
   { advantages, mask, returns, pair, label, teacher }: SampleAdvantages,
   age: Pick<TrainingSample, 'late' | 'staleness'>,
 ): TrainingSample {
@@ -167,6 +186,7 @@ function trainingSample(
       samplerLogprobs: afterPrompt(samplerLogprobs),
       ...(returns && { returns: afterPrompt(returns) }),
       ...(returns && values && { values: afterPrompt(values) }),
+      ...(staleness && { staleness: afterPrompt(staleness) }),
     },
     ...(kept && { kept: [...nothing.map(() => []), ...kept.slice(0, end)] }),
     ...age,

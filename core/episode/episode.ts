@@ -67,6 +67,8 @@ export interface Turn {
   end: number;
   text: string;
   action: Action;
+  /** SHA-256 of the weights that sampled it; absent: those of the group. */
+  weights?: string;
   /** Of several calls: what all of them brought together, once no other is to be made. */
   observation?: Observation;
   /** Of several calls: what each brought, in order, as far as they were made. */
@@ -176,7 +178,7 @@ export interface SampledBy {
 /** Episodes that advance together: G samples of one task in training, one sample of many tasks in an evaluation. */
 export interface RolloutGroup {
   id: string;
-  /** SHA-256 of the weights that sampled. */
+  /** SHA-256 of the weights that sampled, but for turns that name others. */
   weights: string;
   temperature: number;
   /** Absent: nobody knows any more. */

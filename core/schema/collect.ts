@@ -68,6 +68,12 @@ export const collectSchema = z
           .describe(
             'Tasks that are rolled out at once, at most. Default: as many as maxStaleness allows, (maxStaleness + 1) × groupsPerStep.',
           ),
+        onNewWeights: z
+          .enum(['finish', 'continue'])
+          .optional()
+          .describe(
+            'What an episode that is under way does when there are newer weights: finish with those that it began with, or continue with the newest from its next turn on. Default: finish.',
+          ),
         follow: runName
           .optional()
           .describe(

@@ -208,7 +208,19 @@ export function checkHandOver(
   { policy, stages, model }: Pick<WrittenSpec, 'policy' | 'stages' | 'model'>,
   refuse: Refuse,
 ): void {
-  if (policy?.kind !== 'http') return;
+  if (policy === undefined || policy.kind === 'onnx') return;
+  stages.forEach((stage, s) => {
+    if (
+      stage.kind === 'rl' &&
+      stage.collect.kind === 'asynchronous' &&
+      stage.collect.onNewWeights === 'continue'
+    )
+      refuse(
+        ['stages', s, 'collect', 'onNewWeights'],
+        'servers are handed the weights of a group before it begins, and must show that they have them: set it to "finish", or leave out "policy"',
+      );
+  });
+  if (policy.kind !== 'http') return;
   if (model.lora !== undefined && policy.dtype === 'bfloat16')
     refuse(
       ['policy', 'dtype'],

@@ -120,11 +120,13 @@ export function drawGroups(
 export async function sampleGroup(
   ports: TrainingPorts,
   input: StageInput,
-  from: Pick<DrawnFrom, 'checkpoint' | 'adjusted'>,
+  from: Pick<DrawnFrom, 'checkpoint' | 'adjusted'> & Pick<GroupRequest, 'continues'>,
   { step, group, firstTask, tasks, retries }: DrawnGroup & Pick<GroupRequest, 'group'>,
 ): Promise<Gathered> {
   const { groupsPerStep, plan } = input.stage;
-  const requests = [{ ...commonOf(input, from, step), group, firstTask, tasks, retries }];
+  const { continues } = from;
+  const common = { ...commonOf(input, from, step), ...(continues && { continues }) };
+  const requests = [{ ...common, group, firstTask, tasks, retries }];
   const results = await ports.rollout(requests);
   const after = { group: 1, firstTask: groupsPerStep };
   const greedy = plan.greedy ? await rollOutGreedily(ports, requests, after) : [];
@@ -320,9 +322,9 @@ const sampledTokensOf = (results: readonly GroupResult[]): number =>
 const trajectoriesOf = (results: readonly Pick<GroupResult, 'trajectories'>[]): BlobRef[] =>
   results.flatMap(({ trajectories }) => (trajectories === null ? [] : [trajectories]));
 
-/** Without tools that are drawn: what is a baseline, or a correction, is the policy's own. */
+/** Without tools that are drawn, or newer weights: what is a baseline, or a correction, is the policy's own. */
 function unexplored(request: GroupRequest): GroupRequest {
-  const { toolChoice: _, ...own } = request;
+  const { toolChoice: _, continues: __, ...own } = request;
   return own;
 }
 

@@ -128,6 +128,7 @@ export type GroupCounts = Pick<
   | 'rewardSum'
   | 'rewardCount'
   | 'sampledTokens'
+  | 'sampledBy'
   | 'inheritedTokens'
   | 'sampledLogprob'
   | 'turns'

@@ -96,6 +96,14 @@ export class GroupsInFlight implements EpisodeSource {
       ...this.versions.filter(({ after }) => after >= state.step - this.how.maxStaleness),
       { after: state.step, checkpoint: state.checkpoint, learned: this.learned, updates: this.updates },
     ];
+    const { run } = input.spec;
+    if (this.continues)
+      await this.ports.keepVersion({
+        run,
+        stage: input.stage.name,
+        after: state.step,
+        checkpoint: state.checkpoint,
+      });
     const { groups: all, givenUp, waited } = await this.take(input, state.step + 1);
     const groups = all.filter(wasBegun);
     this.taken = state.step + 1;
@@ -107,9 +115,21 @@ export class GroupsInFlight implements EpisodeSource {
     const byStaleness = Array<number>(
       Math.max(0, ...versions.map(({ learned }) => this.learned - learned)) + 1,
     ).fill(0);
+    const ages = new Map(
+      versions.map(({ checkpoint, learned }) => [checkpoint.weights, this.learned - learned]),
+    );
     gathered.forEach(({ results }, i) => {
-      for (const { sampledTokens } of results)
-        byStaleness[this.learned - versions[i]!.learned]! += sampledTokens;
+      const oldest = this.learned - versions[i]!.learned;
+      for (const { sampledTokens, sampledBy = [] } of results) {
+        byStaleness[oldest]! += sampledTokens;
+        for (const { weights, tokens } of sampledBy) {
+          const age = this.ageOf(weights);
+          if (age === undefined) continue;
+          ages.set(weights, age);
+          byStaleness[oldest]! -= tokens;
+          byStaleness[age]! += tokens;
+        }
+      }
     });
     return {
       adjusted: asSpecified(),
@@ -124,9 +144,7 @@ export class GroupsInFlight implements EpisodeSource {
       // Without staleness the facts are those of a stage that waits.
       ...(this.how.maxStaleness > 0 && {
         staleness: { staleness: byStaleness.length - 1, sampledByStaleness: byStaleness },
-        stepsAhead: Object.fromEntries(
-          versions.map(({ checkpoint, learned }) => [checkpoint.weights, this.learned - learned]),
-        ),
+        stepsAhead: Object.fromEntries(ages),
         updatesBehind: Math.max(0, ...versions.map(({ updates }) => this.updates - updates)),
         waitedForOldest: waited,
         underWay: (since: number) => this.underWay.since(since),
@@ -278,7 +296,12 @@ export class GroupsInFlight implements EpisodeSource {
   private begin(input: StageInput, one: TakenGroup): void {
     const { checkpoint } = this.versionOf(one);
     // Neither alarms nor a schedule change how an asynchronous stage samples.
-    const from = { checkpoint, adjusted: asSpecified() };
+    const { follow } = this.how;
+    const continues = this.continues && {
+      after: one.begunAfter,
+      ...(follow !== undefined && { follow }),
+    };
+    const from = { checkpoint, adjusted: asSpecified(), ...(continues && { continues }) };
     const episodes = sampleGroup(this.ports, input, from, one);
     this.underWay.during(episodes);
     this.track(one, episodes);
@@ -294,6 +317,17 @@ export class GroupsInFlight implements EpisodeSource {
     };
     // What goes wrong is thrown when a step takes it.
     episodes.then(end, end);
+  }
+
+  /** Whether episodes go on with newer weights. Without staleness there are none before all of them have ended. */
+  private get continues(): boolean {
+    return this.how.onNewWeights === 'continue' && this.how.maxStaleness > 0;
+  }
+
+  /** Learner steps since weights that may sample; undefined of others, which another course of things has left. */
+  private ageOf(weights: string): number | undefined {
+    const version = this.versions.findLast(({ checkpoint }) => checkpoint.weights === weights);
+    return version && this.learned - version.learned;
   }
 
   private versionOf({ begunAfter }: Pick<TakenGroup, 'begunAfter'>): Version {

@@ -8,8 +8,17 @@ import type { Objective, OfSamples } from '../../core/algorithms/objective.ts';
  * What a batch may say of each token: `advantages` weigh it in the loss (the example's weight for `supervised`, negative:
  * make it less likely), `samplerLogprobs` and `reference` are its log-probs when it was sampled and under the reference,
  * `values` and `returns` what a critic expected before it and is to expect; log-probs at the objective's temperature.
+ * `staleness` is by how many learner steps the weights that the step starts from are ahead of those that have sampled it, or
+ * −1 where that is not known: where several have sampled one sequence, and in the place of what is said of sequences.
  */
-export const TOKEN_STREAMS = ['advantages', 'samplerLogprobs', 'reference', 'values', 'returns'] as const;
+export const TOKEN_STREAMS = [
+  'advantages',
+  'samplerLogprobs',
+  'reference',
+  'values',
+  'returns',
+  'staleness',
+] as const;
 export type TokenStream = (typeof TOKEN_STREAMS)[number];
 
 /**

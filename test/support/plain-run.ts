@@ -65,6 +65,7 @@ export function plainTraining(options: PlainRunOptions, signal: AbortSignal) {
     rollout: plainRollout(options, signal, (...args) => training.judgeEpisodes(...args)),
     stored: (request) => curriculum.collectStored(request, signal),
     takeGroups: (request) => curriculum.takeGroups(request, signal),
+    keepVersion: (request) => curriculum.keepVersion(request, signal),
     replay: (request) => curriculum.replayGroups(request, signal),
     keepReplayed: (request) => curriculum.keepReplayed(request, signal),
     relabel: (request) => curriculum.relabelEpisodes(request, signal),

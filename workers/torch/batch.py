@@ -8,7 +8,7 @@ import tensors_file
 from fault import Fault
 
 FORMAT = "gradus.batch/2"
-TOKEN_STREAMS = ("advantages", "rollout", "reference", "values", "returns")
+TOKEN_STREAMS = ("advantages", "rollout", "reference", "values", "returns", "staleness")
 SEQUENCE_STREAMS = ("late", "pair", "label", "teacher", "episode", "staleness")
 
 

@@ -183,6 +183,9 @@ class PolicyUpdates:
         return self.told if self.loss.of_samples else []
 
     def _gap(self) -> dict:
+        ages = self.batch.streams.get("staleness")
+        if ages is not None:
+            return gap(self.batch, self._sampled(), self.parent_logprobs, ages == 0)
         late = self.batch.sequences.get("late", torch.zeros(len(self.batch)))
         own = [s for s in self._sampled() if late[s] != 1]
         return gap(self.batch, own, self.parent_logprobs)
@@ -279,9 +282,10 @@ NO_POLICY = dict.fromkeys(
 """Of a step that trains the critic alone."""
 
 
-def gap(batch: Batch, sequences: list[int], logprobs: torch.Tensor | None) -> dict:
+def gap(batch: Batch, sequences: list[int], logprobs: torch.Tensor | None, of: torch.Tensor | None = None) -> dict:
     """How far the learner's log-probs are from those that the sampler gave, nats, over the tokens that these sequences
-    count: in all, by position behind the first that counts, and by how many positions there are from it to the last."""
+    count: in all, by position behind the first that counts, and by how many positions there are from it to the last. `of`
+    [T] leaves tokens out."""
     rollout = batch.streams.get("rollout")
     spans = [span for span in map(batch.sampled_span, sequences) if len(span) > 0]
     if rollout is None or logprobs is None or not spans:
@@ -290,6 +294,10 @@ def gap(batch: Batch, sequences: list[int], logprobs: torch.Tensor | None) -> di
     positions = torch.cat([torch.arange(len(span)) for span in spans])
     lengths = torch.cat([torch.full((len(span),), len(span)) for span in spans])
     counted = batch.mask[places] == 1
+    if of is not None:
+        counted = counted & of[places]
+    if not counted.any():
+        return {"logprobGapMax": None, "logprobGapMean": None}
     apart = (logprobs[places] - rollout[places]).abs()[counted].double()
     return {
         "logprobGapMax": float(apart.max()),
@@ -300,14 +308,17 @@ def gap(batch: Batch, sequences: list[int], logprobs: torch.Tensor | None) -> di
 
 
 def gap_by_staleness(batch: Batch, sequences: list[int], logprobs: torch.Tensor | None) -> dict:
-    """The mean of the same by how stale the sequences are, late ones included: nothing where the batch does not say how
-    stale one of them is."""
-    marks = batch.sequences.get("staleness")
-    if marks is None:
+    """The mean of the same by how stale tokens are, those of late sequences included: nothing of those of which the batch
+    does not say it."""
+    ages, marks = batch.streams.get("staleness"), batch.sequences.get("staleness")
+    if ages is None and marks is None:
         return {}
+    if ages is None:
+        lengths = torch.tensor([batch.length(s) for s in range(len(batch))])
+        ages = marks.repeat_interleave(lengths)
     found = []
-    for age in sorted({int(marks[s]) for s in sequences if marks[s] >= 0}):
-        of_age = gap(batch, [s for s in sequences if marks[s] == age], logprobs)
+    for age in sorted({int(one) for one in ages.unique() if one >= 0}):
+        of_age = gap(batch, sequences, logprobs, ages == age)
         if of_age["logprobGapMean"] is not None:
             tokens = sum(one["tokens"] for one in of_age["logprobGapByPosition"])
             found.append({"staleness": age, "tokens": tokens, "mean": of_age["logprobGapMean"]})

@@ -3,6 +3,7 @@ import type {
   LearnerMetrics,
   ArmTally,
   GroupResult,
+  OthersTokens,
   Span,
   TriedTask,
 } from '../../core/requests.ts';
@@ -243,6 +244,7 @@ const groupResult = object<GroupResult>({
   rewardSum: finite,
   rewardCount: natural,
   sampledTokens: natural,
+  sampledBy: optional(list(object<OthersTokens>({ weights: text, tokens: natural }))),
   inheritedTokens: optional(natural),
   sampledLogprob: finite,
   turns: natural,

@@ -57,7 +57,8 @@ function turnOf(
   parse: (stored: StoredTurn) => Action,
 ): Turn {
   const action = parse(stored);
-  const turn = { ...at, text: stored.text, action };
+  const { text, weights } = stored;
+  const turn = { ...at, text, action, ...(weights !== undefined && { weights }) };
   if (!next) return turn;
   const observed = next.messages.map(({ content }) => content).join('\n');
   const error = action.kind === 'malformed' ? ('malformed-call' as const) : undefined;

@@ -4,6 +4,7 @@ import type { RandomKey } from '../../../core/random.ts';
 import type { AgentSpec } from '../../../core/schema/agent.ts';
 import type { SamplingSpec } from '../../../core/schema/sampling.ts';
 import type { Dialect, ToolDescription } from '../../../engine/dialect/contract.ts';
+import type { TurnPolicy } from '../../../engine/policy.ts';
 import type { AgentEpisode } from '../../../gateway/agent-episode.ts';
 import type { AgentRun } from '../../../gateway/agent-run.ts';
 import { askAgent } from '../../../gateway/ask-agent.ts';
@@ -22,6 +23,8 @@ export interface AgentContext {
   agent: AgentSpec;
   gateway: Gateway;
   lease: PolicyLease;
+  /** What samples a turn, by its id, in the place of the lease's policy; absent: that one samples all of them. */
+  turnPolicy?: ((turn: string) => Promise<TurnPolicy>) | undefined;
   store: ObjectStore;
   /** Where the turns are put while the episode is on its way. */
   folder: string;
@@ -73,7 +76,7 @@ const withTurns = (
 
 /** One start of the agent, from its beginning. */
 async function runOnce(
-  { agent, gateway, lease, store, folder, sampling, draws, tools, signal }: AgentContext,
+  { agent, gateway, lease, turnPolicy, store, folder, sampling, draws, tools, signal }: AgentContext,
   dialectFor: (tools: readonly ToolDescription[]) => Dialect,
   task: string,
 ): Promise<{ opened: AgentEpisode; run: AgentRun }> {
@@ -83,6 +86,7 @@ async function runOnce(
     id: randomUUID(),
     model: agent.model,
     policy: lease.policy,
+    turnPolicy,
     tokenizer: lease.tokenizer,
     dialectFor,
     maxPositions: lease.config.maxPositions,

@@ -15,12 +15,13 @@ const FIRST_BIN = 64;
  * How far the learner's log-probs [T] are from those that the sampler gave, nats, over the tokens that these sequences
  * count: in all, by their position behind the first one of their sequence that counts, and by how many positions there are
  * from the first to the last. Engines that round differently are apart alike everywhere. A position encoding that is
- * scaled differently, or a cache that was filled by other weights, is not.
+ * scaled differently, or a cache that was filled by other weights, is not. `isOf` leaves tokens out.
  */
 export function logprobGap(
   batch: Pick<TrainBatch, 'offsets' | 'mask' | 'streams'>,
   sequences: readonly number[],
   logprobs: Float32Array,
+  isOf: (token: number) => boolean = () => true,
 ): Gap {
   const { samplerLogprobs } = batch.streams;
   const [byPosition, byLength] = [new Bins(), new Bins()];
@@ -28,7 +29,7 @@ export function logprobGap(
   for (const sequence of samplerLogprobs ? sequences : []) {
     const { first, end } = sampledSpan(batch, sequence);
     for (let i = first; i < end; i++) {
-      if (batch.mask[i] !== 1) continue;
+      if (batch.mask[i] !== 1 || !isOf(i)) continue;
       const gap = Math.abs(logprobs[i]! - samplerLogprobs![i]!);
       max = Math.max(max, gap);
       sum += gap;
@@ -46,26 +47,45 @@ export function logprobGap(
   };
 }
 
+type MarkedBatch = Pick<TrainBatch, 'offsets' | 'mask' | 'streams' | 'sequences'>;
+
+/** The same of what the weights have sampled that the step starts from. */
+export function ownGap(batch: MarkedBatch, sequences: readonly number[], logprobs: Float32Array): Gap {
+  const { staleness } = batch.streams;
+  if (staleness) return logprobGap(batch, sequences, logprobs, (token) => staleness[token] === 0);
+  const own = sequences.filter((sequence) => batch.sequences.late?.[sequence] !== 1);
+  return logprobGap(batch, own, logprobs);
+}
+
 /**
- * The mean of the same by how stale the sequences are, late ones included: nothing where the batch does not say how stale
- * one of them is.
+ * The mean of the same by how stale tokens are, those of late sequences included: nothing of those of which the batch does
+ * not say it.
  */
 export function gapByStaleness(
-  batch: Pick<TrainBatch, 'offsets' | 'mask' | 'streams' | 'sequences'>,
+  batch: MarkedBatch,
   sequences: readonly number[],
   logprobs: Float32Array,
 ): Pick<LearnerMetrics, 'logprobGapByStaleness'> {
-  const { staleness } = batch.sequences;
-  const known = [...new Set(sequences.map((sequence) => staleness?.[sequence] ?? -1))]
-    .filter((age) => age >= 0)
-    .toSorted((a, b) => a - b);
+  const ages = batch.streams.staleness ?? perToken(batch, batch.sequences.staleness);
+  const known = [...new Set(ages)].filter((age) => age >= 0).toSorted((a, b) => a - b);
   const found = known.flatMap((age): StalenessGap[] => {
-    const own = sequences.filter((sequence) => staleness![sequence] === age);
-    const { logprobGapMean: mean, logprobGapByPosition: bins = [] } = logprobGap(batch, own, logprobs);
+    const { logprobGapMean: mean, logprobGapByPosition: bins = [] } = logprobGap(
+      batch,
+      sequences,
+      logprobs,
+      (token) => ages[token] === age,
+    );
     if (mean === null) return [];
     return [{ staleness: age, tokens: bins.reduce((sum, { tokens }) => sum + tokens, 0), mean }];
   });
   return found.length === 0 ? {} : { logprobGapByStaleness: found };
+}
+
+/** What is said of sequences, of each of their tokens; −1 where nothing is said. */
+function perToken({ offsets, mask }: MarkedBatch, marks: Float32Array | undefined): Float32Array {
+  const all = new Float32Array(mask.length).fill(-1);
+  marks?.forEach((mark, sequence) => all.fill(mark, offsets[sequence], offsets[sequence + 1]));
+  return all;
 }
 
 /** Before anything is updated: what was sampled by other weights than these would be learnt as if it were theirs. */

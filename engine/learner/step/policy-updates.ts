@@ -20,7 +20,7 @@ import type { ModelConfig } from '../../../core/model/config.ts';
 import { descend } from '../optimizer/descend.ts';
 import { logprobProgram, trainingProgram } from '../programs/policy-programs.ts';
 import { effectiveSamples } from './effective-samples.ts';
-import { gapByStaleness, logprobGap, refuseGap } from './logprob-gap.ts';
+import { gapByStaleness, ownGap, refuseGap } from './logprob-gap.ts';
 import { refuseNonFinite } from './refuse-non-finite.ts';
 import { packing } from '../batch/row-packing.ts';
 import type { Runner } from '../tensorflow/runner.ts';
@@ -121,10 +121,7 @@ export function policyUpdates(
   // What the weights that the step starts from have given log-probs.
   const told = () => (perToken.old ? computed : updates[0]!.own);
   const sampled = () => (loss.ofSamples ? told() : []);
-  const gapNow = () => {
-    const own = sampled().filter((sequence) => batch.sequences.late?.[sequence] !== 1);
-    return logprobGap(batch, own, parentLogprobs!);
-  };
+  const gapNow = () => ownGap(batch, sampled(), parentLogprobs!);
   return {
     passes: passes * all.length + passesOfUpdate * updates.reduce((sum, { rows }) => sum + rows.length, 0),
     begin: async () => {

@@ -19,6 +19,8 @@ export interface LearnerCase {
   teachers?: number;
   /** Some of its sequences are branches of one episode. */
   branches?: true;
+  /** Several weights have sampled some of its sequences. */
+  mixed?: true;
   model?: ModelConfig;
 }
 
@@ -105,6 +107,12 @@ export const LEARNER_CASES: readonly LearnerCase[] = [
     updates: several,
   },
   { name: 'clipped, truncated importance', objective: { ...clipped, importanceCap: 2 }, updates: several },
+  {
+    name: 'clipped, of turns by several weights',
+    objective: { ...clipped, importanceCap: 2 },
+    mixed: true,
+    updates: several,
+  },
   {
     name: 'clipped, masked importance',
     objective: { ...clipped, importanceCap: 2, importanceRule: 'mask' },
@@ -206,7 +214,7 @@ export const LEARNER_CASES: readonly LearnerCase[] = [
 ];
 
 /** Twelve sequences with all streams that a case's loss may read, and some that moves nothing. */
-export function caseBatch({ objective, updates, kept, teachers, branches }: LearnerCase): TrainBatch {
+export function caseBatch({ objective, updates, kept, teachers, branches, mixed }: LearnerCase): TrainBatch {
   const count = 12;
   const random = new RandomStream(17, 'learner cases');
   const lengths = Array.from({ length: count }, () => random.int(5, 40));
@@ -233,6 +241,9 @@ export function caseBatch({ objective, updates, kept, teachers, branches }: Lear
       ...(objective === null || objective.kind === 'clipped'
         ? { values: floats(() => random.uniform()), returns: floats(() => random.uniform()) }
         : {}),
+      ...(mixed && {
+        staleness: Float32Array.from({ length: total }, (_, i) => [2, 2, 1, 0, -1][Math.floor(i / 7) % 5]!),
+      }),
     },
     sequences: {
       ...(ofSamples && {

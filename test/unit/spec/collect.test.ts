@@ -135,6 +135,8 @@ describe('an asynchronous stage', () => {
     expect(asynchronous({}, weighed)).toMatchObject({ collect });
     expect(asynchronous({ maxStaleness: 4 }, { kind: 'vtrace' })).toBeDefined();
     expect(asynchronous({ maxStaleness: 0 }, { kind: 'ppo' })).toBeDefined();
+    const goesOn = { onNewWeights: 'continue' };
+    expect(asynchronous(goesOn, weighed)).toMatchObject({ collect: { ...collect, ...goesOn } });
   });
 
   test.each<[string, object, object, object, string]>([

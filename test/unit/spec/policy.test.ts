@@ -125,6 +125,20 @@ test.each([
   expect(problemsOf({ ...tiny, policy }).join()).toMatch(message);
 });
 
+test.each([http, { kind: 'recorded', run: 'earlier' }])(
+  'with the policy %j no episode goes on with newer weights than those that it began with',
+  (policy) => {
+    const of = (onNewWeights: string) => {
+      const collect = { kind: 'asynchronous', maxStaleness: 1, onNewWeights };
+      const asynchronous = { ...rl, collect, algorithm: { kind: 'grpo', importanceCap: 2 } };
+      const model = { ...tiny.model, lora: { rank: 4 } };
+      return problemsOf({ ...tiny, policy, model, stages: [warmStart, asynchronous] });
+    };
+    expect(of('continue').join()).toMatch(/collect.onNewWeights: servers are handed the weights of a group/);
+    expect(of('finish')).toEqual([]);
+  },
+);
+
 test('servers take rollouts ahead of the learner as adapters alone, and by one step', () => {
   const stages = (lag: number) => {
     const collect = { kind: 'pipelined', lag };

@@ -44,6 +44,14 @@ const golden: [name: string, batch: TrainBatch][] = [
   ],
   ['stale', { ...sampled(), sequences: { late: Float32Array.of(1, 0), staleness: Float32Array.of(2, 0) } }],
   [
+    'mixed',
+    {
+      ...sampled(),
+      streams: { ...sampled().streams, staleness: Float32Array.of(0, 2, 2, 1) },
+      sequences: { late: Float32Array.of(0, 1), staleness: Float32Array.of(0, 2) },
+    },
+  ],
+  [
     'empty',
     {
       tokens: new Int32Array(0),

@@ -7,6 +7,7 @@ import { GradusError } from '../../../../core/errors.ts';
 import { randomKey } from '../../../../core/random.ts';
 import { observationTokens, promptTokens, turnText } from '../../../../engine/dialect/gradus/render.ts';
 import type { WrittenTurn } from '../../../../engine/dialect/contract.ts';
+import type { TurnPolicy } from '../../../../engine/policy.ts';
 import { SPECIAL_TOKENS, TAGS } from '../../../../engine/dialect/gradus/special-tokens.ts';
 import {
   calculatorEnvironment,
@@ -84,6 +85,32 @@ function expectSound(episode: Episode): void {
   expect(mask.flatMap((bit, i) => (bit === 1 ? [i] : []))).toEqual([...sampled]);
   samplerLogprobs.forEach((logprob, i) => expect(mask[i] === 1 || logprob === 0).toBe(true));
 }
+
+test('each turn may have a policy of its own, which is let go of when the turn is over, however it ended', async () => {
+  const environment = environmentWith([toolThat(() => 'near')]);
+  const turns: (WrittenTurn | string)[] = [search('moon'), search('sun'), { answer: 'far' }];
+  const held: string[] = [];
+  const turnPolicy = async (turn: number): Promise<TurnPolicy> => {
+    held.push(`take ${turn}`);
+    const policy = new ScriptedPolicy(turns.slice(turn, turn + 1).map(recorded));
+    return {
+      policy,
+      ...(turn > 0 && { weights: `after ${turn}` }),
+      release: () => void held.push(`release ${turn}`),
+    };
+  };
+  // Nothing is recorded of what samples no turn.
+  const { episode } = await play(environment, [], { turnPolicy });
+  expect(episode.status).toEqual({ kind: 'answered', answer: 'far' });
+  expect(episode.turns.map(({ weights }) => weights)).toEqual([undefined, 'after 1', 'after 2']);
+  expect(episode.turns[0]).not.toHaveProperty('weights');
+  expect(held).toEqual([0, 1, 2].flatMap((turn) => [`take ${turn}`, `release ${turn}`]));
+
+  held.length = 0;
+  turns.length = 1;
+  await expect(play(environment, [], { turnPolicy })).rejects.toThrow(/was not recorded/);
+  expect(held.at(-1)).toBe('release 1');
+});
 
 describe('an episode', () => {
   test('may begin with what the policy did not sample, and learns nothing from that', async () => {

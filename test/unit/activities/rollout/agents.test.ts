@@ -77,6 +77,16 @@ test('turns that were sampled are trained, and what the agent put between them i
   ]);
 });
 
+test('a turn keeps the weights that sampled it, where they are not those of its episode', () => {
+  const path = pathOf([
+    ['What is 1 + 2?', call],
+    ['3', '<answer>3</answer>'],
+  ]);
+  const { turns } = episodeOfTurns([[path[0]!, { ...path[1]!, weights: 'newer' }]], () => dialect);
+  expect(turns.map((turn) => turn.weights)).toEqual([undefined, 'newer']);
+  expect(turns[0]).not.toHaveProperty('weights');
+});
+
 test('whatever agents write as prompts, the tokens of each episode are its own, and no prompt is trained', () => {
   const said = fc.array(fc.tuple(fc.constantFrom('ab', 'abc', 'x', ''), fc.constantFrom(call, 'so')), {
     minLength: 1,

@@ -161,6 +161,32 @@ describe('what a step teaches', () => {
     expect(packBatch(sequences, once).sequences).toEqual({ late });
   });
 
+  test('says how stale each token is where turns are of several weights', () => {
+    const turn = (start: number, end: number, weights?: string) => ({
+      ...{ start, end, text: '', action: { kind: 'answer' as const, answer: '' } },
+      ...(weights !== undefined && { weights }),
+    });
+    const own = { ...group([scored(1), scored(0)]), weights: 'first' };
+    const count = own.episodes[0]!.tokens.length;
+    const { prompts, ages } = batchOf([turn(0, 1), turn(1, count, 'second')]);
+    expect(ages[0]).toEqual([...prompts, 2, ...Array(count - 1).fill(1)]);
+    expect(ages[1]).toEqual([...prompts, 2, ...Array(count - 1).fill(2)]);
+    // Whose they are is not known.
+    expect(batchOf([turn(0, 1), turn(1, count, 'lost')]).ages[0]!.at(-1)).toBe(-1);
+    expect(batchOf([turn(0, 1), turn(1, count)]).streams).not.toHaveProperty('staleness');
+
+    function batchOf(turns: ReturnType<typeof turn>[]) {
+      const [episode, other] = own.episodes;
+      const groups = [{ ...own, episodes: [{ ...episode!, turns }, other!] }];
+      const asked = { ...settings, policy: 'w', stepsAhead: { first: 2, second: 1 } };
+      const { sequences, streams, offsets } = packBatch(trainingSamples(groups, asked).sequences, once);
+      expect([...sequences.staleness!]).toEqual([2, 2]);
+      expect([...sequences.late!]).toEqual([1, 1]);
+      const ages = [0, 1].map((i) => [...(streams.staleness?.slice(offsets[i], offsets[i + 1]) ?? [])]);
+      return { streams, ages, prompts: own.tasks[0]!.promptTokens.map(() => 0) };
+    }
+  });
+
   test('takes along what each token was sampled among', () => {
     const cut = group([scored(1), scored(0)]);
     cut.episodes[0]!.kept = [[0, 4], [11], [], [3, 13, 17]];

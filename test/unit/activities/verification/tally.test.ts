@@ -95,3 +95,35 @@ test('a tool that fails in a task that is tried again is no failure of the arm, 
   const arm = { environment: 'e', level: 1 };
   expect((await tally(reward, again)).arms).toEqual([{ arm, successes: 8, trials: 8 }]);
 });
+
+test('tokens are counted by the weights that sampled them, where turns have others than their group', async () => {
+  const turn = (start: number, end: number, weights?: string) => ({
+    ...{ start, end, text: '', action: { kind: 'answer' as const, answer: '' } },
+    ...(weights !== undefined && { weights }),
+  });
+  const [first, second, ...others] = episodes([4, 4, 4]);
+  const long = {
+    tokens: [1, 2, 3, 4, 5],
+    mask: [1, 1, 0, 1, 1] as (0 | 1)[],
+    samplerLogprobs: [0, 0, 0, 0, 0],
+  };
+  const group = {
+    id: 'g',
+    weights: 'w',
+    temperature: 1,
+    tasks,
+    episodes: [
+      { ...first!, ...long, turns: [turn(0, 2), turn(3, 5, 'newer')] },
+      { ...second!, ...long, turns: [turn(0, 2, 'newer'), turn(3, 4, 'newer'), turn(4, 5, 'newest')] },
+      ...others,
+    ],
+  };
+  expect(await tally(reward, group)).toMatchObject({
+    sampledTokens: 4 + 4 + others.length,
+    sampledBy: [
+      { weights: 'newer', tokens: 2 + 3 },
+      { weights: 'newest', tokens: 1 },
+    ],
+  });
+  expect(await tally(reward, { ...group, episodes: others })).not.toHaveProperty('sampledBy');
+});

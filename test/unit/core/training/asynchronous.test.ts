@@ -122,6 +122,78 @@ describe('an asynchronous stage', () => {
     expect(tokens).toEqual(Array(8).fill(4 * 80));
   });
 
+  describe('whose episodes go on with the newest weights', () => {
+    const goingOn = (over: object = {}): Partial<RlStageSpec> =>
+      asynchronous(2, {
+        collect: { kind: 'asynchronous', maxStaleness: 2, onNewWeights: 'continue', ...over },
+      });
+    const slow = ({ firstTask }: GroupRequest): number => (firstTask === 0 ? 2 : 0);
+
+    test('says which they are before it begins groups with them', async () => {
+      const ports = new Unequal({}, slow);
+      await train(goingOn(), ports);
+      expect(ports.versions.map(({ after, checkpoint: { weights } }) => [after, weights])).toEqual(
+        [0, 1, 2, 3, 4, 5].map((after) => [after, after === 0 ? 'warm-start-3' : `rl-${after}`]),
+      );
+      for (const { request, trained } of ports.begun)
+        expect(request.continues).toEqual({ after: trained });
+      // What there is between the oldest group in flight and the newest weights stays in the store.
+      const kept = ports.retained.at(-1)!.pinned.map(({ weights }) => weights);
+      expect(kept).toEqual(expect.arrayContaining(['rl-3', 'rl-4', 'rl-5', 'rl-6']));
+    });
+
+    test('counts each token by the weights that sampled it, and the bound by the oldest', async () => {
+      // Of the 80 tokens of a group that is under way for a while 20 are of the weights after those that it began with.
+      class Mixed extends Unequal {
+        override async rollout(requests: readonly GroupRequest[]): Promise<GroupResult[]> {
+          const results = await super.rollout(requests);
+          return results.map((result, i) => {
+            const { continues } = requests[i]!;
+            const sampledBy = [{ weights: `rl-${continues!.after + 1}`, tokens: 20 }];
+            return slow(requests[i]!) > 0 ? { ...result, sampledBy } : result;
+          });
+        }
+      }
+      const ports = new Mixed({}, slow);
+      await train(goingOn(), ports);
+      let mixed = 0;
+      ports.batches.forEach(({ groups, step, stepsAhead }, i) => {
+        const expected = [0, 0, 0];
+        for (const name of namesOf(groups)) {
+          const { request } = ports.begun.find((one) => name.endsWith(`/${one.request.group}`))!;
+          const age = step - 1 - request.continues!.after;
+          expect(age).toBeLessThanOrEqual(2);
+          const newer = slow(request) > 0 && age > 0 ? 20 : 0;
+          expected[age]! += 80 - newer;
+          if (newer === 0) continue;
+          mixed++;
+          expected[age - 1]! += newer;
+          expect(stepsAhead).toMatchObject({ [`rl-${request.continues!.after + 1}`]: age - 1 });
+        }
+        const { staleness, sampledByStaleness } = ports.facts[i]!.rollout!;
+        expect(sampledByStaleness).toEqual(expected.slice(0, staleness! + 1));
+      });
+      expect(mixed).toBeGreaterThan(0);
+    });
+
+    test('tells the run that is followed, and asks for none of it without staleness', async () => {
+      const ports = new Unequal({});
+      await train(goingOn({ maxStaleness: 0 }), ports);
+      expect(ports.versions).toEqual([]);
+      expect(ports.begun.every(({ request }) => request.continues === undefined)).toBe(true);
+
+      const followed = new Unequal({}, slow);
+      await train(goingOn(), followed);
+      const again = new Unequal({}, slow);
+      for (const [place, taken] of followed.taken) again.taken.set(place, taken);
+      await train(goingOn({ follow: 'run' }), again);
+      expect(again.begun.map(({ request }) => request.continues)).toEqual(
+        expect.arrayContaining([{ after: 0, follow: 'run' }]),
+      );
+      expect(learned(again)).toEqual(learned(followed));
+    });
+  });
+
   test.each([1, 2, 3, 5])(
     'has no more than %i groups in flight, and each step all of its groups',
     async (inFlight) => {

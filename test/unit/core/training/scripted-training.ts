@@ -21,6 +21,7 @@ import type {
   KeepProposalsRequest,
   KeepReplayedRequest,
   KeepVariationsRequest,
+  KeepVersionRequest,
   KeptProposals,
   KeptVariations,
   MovingTask,
@@ -239,6 +240,12 @@ export class ScriptedTraining implements TrainingPorts {
     if (before !== undefined || wanted === null) return before ?? null;
     taken.set(`${stage}/${step}`, wanted);
     return wanted;
+  }
+
+  readonly versions: KeepVersionRequest[] = [];
+
+  async keepVersion(request: KeepVersionRequest): Promise<void> {
+    this.versions.push(request);
   }
 
   /** In the order of `ReplayRequest`; the copies are called after what they are of. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { gapByStaleness, logprobGap } from '../../../../engine/learner/step/logprob-gap.ts';
+import { gapByStaleness, logprobGap, ownGap } from '../../../../engine/learner/step/logprob-gap.ts';
 
 /** Sequences that begin with a prompt of two tokens; of the others every third was inserted by a tool. */
 function batchOf(...lengths: readonly number[]) {
@@ -66,6 +66,34 @@ test('by staleness it is told of late sequences, too, and of none whose stalenes
   expect(gapByStaleness(marked, [3], logprobs)).toEqual({});
   expect(gapByStaleness({ ...batch, sequences: { late } }, [0, 1], logprobs)).toEqual({});
   expect(gapByStaleness({ ...marked, streams: {} }, [0, 1], logprobs)).toEqual({});
+});
+
+test('where several weights have sampled a sequence, each of its tokens has an age, and counts for that', () => {
+  const batch = batchOf(6, 3, 6);
+  // What is two steps old is apart by 0.5 nats, what is one step old by 0.25, and by 100 where nothing counts.
+  const ages = Float32Array.of(0, 0, 2, 2, 2, 1, 1, 1, ...Array(5).fill(0), 0, 0, 2, 2, 2, 0, 0, -1);
+  const logprobs = batch.mask.map((counts, i) => (counts === 0 ? 99 : -1 + Math.max(0, ages[i]!) / 4));
+  const marked = {
+    ...batch,
+    streams: { ...batch.streams, staleness: ages },
+    sequences: { late: Float32Array.of(1, 0, 1), staleness: Float32Array.of(2, 0, 2) },
+  };
+  expect(gapByStaleness(marked, [0, 1, 2], logprobs)).toEqual({
+    logprobGapByStaleness: [
+      { staleness: 0, tokens: 2 + 2, mean: 0 },
+      { staleness: 1, tokens: 2, mean: 0.25 },
+      { staleness: 2, tokens: 2 + 2, mean: 0.5 },
+    ],
+  });
+  expect(gapByStaleness(marked, [1], logprobs)).toEqual({
+    logprobGapByStaleness: [{ staleness: 0, tokens: 2, mean: 0 }],
+  });
+  // The gap between the engines is that of age 0: also in a sequence that older weights have begun.
+  const { logprobGapByPosition, ...own } = ownGap(marked, [0, 1, 2], logprobs);
+  expect(own).toMatchObject({ logprobGapMax: 0, logprobGapMean: 0 });
+  expect(logprobGapByPosition).toEqual([{ from: 0, tokens: 4, mean: 0 }]);
+  const old = { ...marked, streams: { ...marked.streams, staleness: ages.map(() => 2) } };
+  expect(ownGap(old, [0, 1, 2], logprobs)).toEqual({ logprobGapMax: null, logprobGapMean: null });
 });
 
 test('without anything sampled, or without what the sampler gave it, nothing is known', () => {
