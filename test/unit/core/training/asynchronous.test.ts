@@ -135,8 +135,7 @@ describe('an asynchronous stage', () => {
       expect(ports.versions.map(({ after, checkpoint: { weights } }) => [after, weights])).toEqual(
         [0, 1, 2, 3, 4, 5].map((after) => [after, after === 0 ? 'warm-start-3' : `rl-${after}`]),
       );
-      for (const { request, trained } of ports.begun)
-        expect(request.continues).toEqual({ after: trained });
+      for (const { request, trained } of ports.begun) expect(request.continues).toEqual({ after: trained });
       // What there is between the oldest group in flight and the newest weights stays in the store.
       const kept = ports.retained.at(-1)!.pinned.map(({ weights }) => weights);
       expect(kept).toEqual(expect.arrayContaining(['rl-3', 'rl-4', 'rl-5', 'rl-6']));
