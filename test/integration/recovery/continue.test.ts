@@ -18,8 +18,8 @@ import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
 import { inOrder, tinySpec } from '../../support/tiny-spec.ts';
 
-// Episodes that go on with the newest weights after long calls: real servers and workers, SIGKILL, a stage that continues as
-// new, and a run that is made again from what it has kept.
+// Episodes that go on with the newest weights after long calls: real servers and workers, SIGKILL, and a run that is made
+// again from what it has kept.
 
 const MODULE = fileURLToPath(new URL('../../support/gated-calculator.ts', import.meta.url));
 let installation: TestInstallation;
@@ -169,10 +169,6 @@ test('killed while episodes go on with newer weights, a run keeps its bound, and
     expect(sampled.map((_, age) => ages!.filter((one) => one === age).length)).toEqual(sampled);
     for (const { staleness, tokens } of gaps ?? []) expect(tokens).toBeLessThanOrEqual(sampled[staleness]!);
   }
-  console.log(
-    `${mixed} episodes have turns of several weights`,
-    counted.map(({ sampled }) => sampled),
-  );
 
   const stdout = await recompute(installation.stateDir, 'goes-on');
   expect(stdout).toContain('goes-on and goes-on-recomputed do not part in the ');
