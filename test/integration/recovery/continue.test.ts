@@ -129,7 +129,7 @@ test('without staleness an episode that would go on has nothing to go on with, a
 }, 300_000);
 
 test('killed while episodes go on with newer weights, a run keeps its bound, and can be made again to the bit', async () => {
-  const { runs, workers } = installation;
+  const { runs } = installation;
   const run = await runs.start('goes-on', spec(GOES_ON));
   await until(
     () => withStore((store) => store.head(versionKey('goes-on', 'rl', 2))),
