@@ -31,6 +31,9 @@ function showArms(arms: readonly ArmTally[]): string {
 /** From this part of groups without contrast on the line of a run, and its report, say so. */
 export const MOSTLY = 0.5;
 
+/** Steps for which an alarm stays in the line. */
+const NEW = 5;
+
 /**
  * A run at a glance, one line: stage, step, bar, what is tried again and why, held-out success, reward, entropy, gap of
  * log-probs, tokens/s. Of that what fits into `columns`.
@@ -47,7 +50,8 @@ export function progressLine(progress: Progress, columns = Infinity): string {
     return [phase, beside(phase)].filter((text) => text !== null).join('  ');
   }
   const seconds = step.seconds.rollout;
-  const alarm = progress.alarms?.at(-1);
+  const last = progress.alarms?.at(-1);
+  const alarm = last?.stage === step.stage && step.stageStep - last.stageStep < NEW ? last : undefined;
   const gap = step.metrics?.logprobGapMax ?? null;
   const entropy = step.entropy ?? step.metrics?.entropy ?? null;
   // A warm start samples nothing to learn from: what the learner measures is of demonstrations.
@@ -71,12 +75,7 @@ export function progressLine(progress: Progress, columns = Infinity): string {
     [6, entropy === null ? null : `entropy${on} ${entropy.toFixed(3)}`],
     [3, (step.equalGroups ?? 0) < MOSTLY ? null : `σ = 0 in ${percent(step.equalGroups!)} of groups`],
     [8, gap === null ? null : `gap ${gap.toExponential(0)}`],
-    [
-      2,
-      alarm === undefined || alarm.stage !== step.stage
-        ? null
-        : `alarm ${alarm.name} at step ${alarm.stageStep}`,
-    ],
+    [2, alarm === undefined ? null : `alarm ${alarm.name} at step ${alarm.stageStep}`],
     [7, seconds > 0 ? `${(step.sampledTokens / seconds / 1000).toFixed(1)}k tokens/s` : null],
   ];
   return asManyAsFit(fields, columns);

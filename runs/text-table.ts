@@ -23,7 +23,8 @@ const LONGEST_WHOLE = 16;
 const SHORT_HEAD = 10;
 
 /** The width of the terminal that standard output is; null where it is a pipe or a file. */
-const terminalWidth = (): number | null => (process.stdout.isTTY ? (process.stdout.columns ?? 80) : null);
+/** A terminal that does not know its width says 0. */
+const terminalWidth = (): number | null => (process.stdout.isTTY ? process.stdout.columns || 80 : null);
 
 /** Rows for a person in a terminal, as wide as that is; lines of fields with tabs between them for programs. */
 export function textTable(

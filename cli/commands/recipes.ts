@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { commandLine } from '../../core/installation.ts';
+import { commandLine, IN_CHECKOUT } from '../../core/installation.ts';
 import { readRecipe, recipeNames } from '../../recipes/recipe.ts';
 import { printJson } from '../json/print-json.ts';
 import { note, print } from '../printable.ts';
@@ -25,6 +25,10 @@ export function recipesCommand(): Command {
       }
       if (json === true) return;
       print(textTable(['recipe', 'paper', 'claim'], rows));
-      note(`"${commandLine('init --recipe NAME')}" writes one into this folder.`);
+      note(
+        IN_CHECKOUT
+          ? '"npm run bench -- recipes --recipe NAME" runs one here, and "npx gradus init --recipe NAME" writes one into a project of your own.'
+          : `"${commandLine('init --recipe NAME')}" writes one into this folder.`,
+      );
     });
 }

@@ -149,6 +149,7 @@ test('what the diagnoses have found stands in the line of a run and in its repor
   const shown = { status: 'running', step, heldOut: null, alarms: [alarm] } as unknown as Progress;
   expect(progressLine(shown)).toContain('alarm loops at step 12');
   expect(progressLine({ ...shown, step: { ...step, stage: 'next' } })).not.toContain('alarm');
+  expect(progressLine({ ...shown, step: { ...step, stageStep: step.stageStep + 5 } })).not.toContain('alarm');
 });
 
 test('the line of a run says which activity is tried again and why, also before its first step', () => {
