@@ -1,7 +1,8 @@
-import { Client } from '@temporalio/client';
+import { Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import type { CurriculumResult } from '../core/training/curriculum.ts';
 import { GradusError } from '../core/errors.ts';
+import { commandLine } from '../core/installation.ts';
 import { QUEUES } from '../core/names.ts';
 import type { curriculum } from '../workflows/curriculum.ts';
 import type { Progress } from '../workflows/control/messages.ts';
@@ -66,7 +67,7 @@ export async function runSpec<T>(
     for (const line of others) say(line);
     const handle: WorkflowHandle<typeof curriculum> = (await options.reportIsDue?.(client))
       ? client.workflow.getHandle<typeof curriculum>(workflowId)
-      : await startOrGoOn(client, workflowId, spec);
+      : await startOrGoOn(client, workflowId, spec, say);
     // Where the servers are another process's, that one tells.
     if (!('holder' in up)) alerting = startAlerting(settings, alertsBeside(options));
     const watching = new AbortController();
@@ -90,6 +91,16 @@ export async function runSpec<T>(
   function stopped(): 'interrupted' {
     say(`\n${whenStopped('holder' in up ? up.holder : undefined)}`);
     return 'interrupted';
+  }
+}
+
+/** When the last run of this id has ended; undefined where there is none, and while it goes on. */
+async function closeTimeOf(client: Client, workflowId: string): Promise<Date | undefined> {
+  try {
+    return (await client.workflow.getHandle(workflowId).describe()).closeTime;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return undefined;
+    throw error;
   }
 }
 
@@ -125,15 +136,23 @@ async function servers(options: RunSpecOptions) {
 }
 
 /**
- * Starts a run, or finds the one of this id that was interrupted. Throws GradusError('spec', 'changed') where that one
+ * Starts a run, or finds the one of this id that was interrupted. Where one of this id has ended `say` hears that this is
+ * another. Throws GradusError('spec', 'changed') where that one
  * was started with another spec: it would go on as if nobody had asked for this one.
  */
 export async function startOrGoOn(
   client: Client,
   workflowId: string,
   spec: unknown,
+  say: (text: string) => void = () => undefined,
 ): Promise<WorkflowHandle<typeof curriculum>> {
   const digest = specDigest(spec);
+  const closed = await closeTimeOf(client, workflowId);
+  if (closed)
+    say(
+      `${workflowId} has ended before, at ${closed.toISOString()}. This is another run, from the beginning; ` +
+        `"${commandLine('runs')}" shows both.`,
+    );
   const handle = await client.workflow.start<typeof curriculum>('curriculum', {
     args: [spec],
     workflowId,

@@ -25,3 +25,15 @@ test('what the Temporal CLI has started is gone on with', async () => {
   const found = await (await startOrGoOn(client, 'demo-by-hand', tinySpec())).describe();
   expect(found.runId).toBe(started.runId);
 });
+
+test('a run whose name another one had, which has ended, says so; one that goes on says nothing', async () => {
+  const said: string[] = [];
+  const start = () => startOrGoOn(client, 'demo-again', tinySpec(), (text) => said.push(text));
+  const first = await start();
+  const { runId } = await (await start()).describe();
+  expect(said).toEqual([]);
+  await first.terminate('ended');
+  const second = await start();
+  expect(said).toEqual([expect.stringMatching(/^demo-again has ended before, at .*This is another run/)]);
+  expect((await second.describe()).runId).not.toBe(runId);
+});
