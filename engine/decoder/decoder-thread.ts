@@ -111,7 +111,8 @@ export class DecoderThread {
   private take(id: number): Waiting | undefined {
     const waiting = this.waiting.get(id);
     this.waiting.delete(id);
-    if (this.waiting.size === 0) this.worker.unref();
+    // An answer may come when the end is awaited, which nothing else keeps the process for.
+    if (this.waiting.size === 0 && this.failure === undefined) this.worker.unref();
     return waiting;
   }
 

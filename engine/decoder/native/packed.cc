@@ -10,20 +10,33 @@ namespace {
 // Inputs whose weights of a panel, and rows of x beside them, fit the caches of a core.
 constexpr int64_t INPUTS = 1024;
 
-// To the nearest, ties to even; a NaN stays one.
-uint16_t toBfloat16(float value) {
+uint32_t bitsOf(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+float ofBits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// The largest magnitude, NaN where there is one: as whole numbers magnitudes have their order, and NaNs are above them.
+float mostOf(const float* values, int64_t count) {
+  uint32_t most = 0;
+  for (int64_t i = 0; i < count; i++) most = std::max(most, bitsOf(values[i]) & 0x7fffffffu);
+  return ofBits(most);
+}
+
+// To the nearest, ties to even; a NaN stays one.
+uint16_t toBfloat16(float value) {
+  const uint32_t bits = bitsOf(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40u);
   return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-float ofBfloat16(uint16_t value) {
-  const uint32_t bits = static_cast<uint32_t>(value) << 16;
-  float result;
-  std::memcpy(&result, &bits, sizeof result);
-  return result;
-}
+float ofBfloat16(uint16_t value) { return ofBits(static_cast<uint32_t>(value) << 16); }
 
 }  // namespace
 
@@ -82,10 +95,13 @@ void packRows(const Packed& matrix, uint8_t* data, int64_t first, const float* w
     float factors[PANEL];
     if (matrix.stored == Stored::int8) {
       for (int64_t row = begin; row < end; row++) {
-        float most = 0;
-        for (int64_t k = 0; k < in; k++) most = std::max(most, std::fabs(weights[row * in + k]));
-        factors[row - begin] = most > 0 ? 127.0f / most : 0.0f;
-        scales[first + row] = most / 127.0f;
+        const float most = mostOf(weights + row * in, in);
+        const float factor = 127.0f / most;
+        // A row of zeros, or of numbers so small that no factor is a float, is zeros. One with a number that is not finite
+        // is NaN as a whole: no int8 says which it was.
+        const bool scaled = std::isfinite(most) && std::isfinite(factor);
+        factors[row - begin] = scaled ? factor : 0.0f;
+        scales[first + row] = scaled ? most / 127.0f : std::isfinite(most) ? 0.0f : std::nanf("");
       }
     }
     for (int64_t near = 0; near < matrix.pairs(); near += NEAR) {

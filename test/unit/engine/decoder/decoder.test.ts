@@ -8,6 +8,7 @@ import {
   type DecoderBackendKind,
 } from '../../../../engine/decoder/load-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
+import { runCommand } from '../../../../infra/setup/command.ts';
 import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../../../engine/lora/merge-adapter.ts';
 import type { LocalPolicy, SampleRequest, SampleResult } from '../../../../engine/policy.ts';
@@ -436,3 +437,13 @@ describe.each(kinds)('%s decoder', (kind) => {
     });
   });
 });
+
+it('keeps its process until it is closed, also when a thread answers meanwhile', async () => {
+  const { code, stdout } = await runCommand(process.execPath, [
+    '--import',
+    'tsx',
+    'test/support/engine/closes-while-loading.ts',
+  ]);
+  // Node ends with 13 where nothing keeps it and a promise is awaited.
+  expect([code, stdout.trim()]).toEqual([0, 'closed']);
+}, 60_000);

@@ -101,6 +101,26 @@ describe.runIf('addon' in found)('packed weights', () => {
     },
   );
 
+  it('keep apart what is no number: a row of int8 with one is NaN, and one without a scale is zeros', () => {
+    const byColumn = (row: number[]) => {
+      const matrix = packedMatrix('int8', [1, row.length]);
+      const data = new Uint8Array(storedBytes([1, row.length], 'int8'));
+      addon.pack(matrix, data, 0, Float32Array.from(row));
+      const x = Float32Array.from({ length: row.length ** 2 }, (_, i) =>
+        i % (row.length + 1) === 0 ? 1 : 0,
+      );
+      const y = new Float32Array(row.length);
+      addon.multiply(addon.kernels[0]!, matrix, data, x, y);
+      return [...y];
+    };
+    for (const no of [NaN, Infinity, -Infinity])
+      for (const place of [0, 1, 2])
+        expect(byColumn([1, -2, 0.5].with(place, no)), String(no)).toEqual([NaN, NaN, NaN]);
+    // 127 / 1e-38 is beyond float32.
+    expect(byColumn([1e-38, 0, -1e-38])).toEqual([0, 0, 0]);
+    expect(byColumn([0, -0, 0])).toEqual([0, 0, 0]);
+  });
+
   const variants: [string, Partial<ModelConfig>][] = [
     ['tied', {}],
     ['untied, norms of heads', { tieEmbeddings: false, queryKeyNorm: true }],
