@@ -337,6 +337,8 @@ export interface RewardBatchRequest {
   step: number;
   /** Number of the model, from 0: it draws its tasks. */
   model: number;
+  /** How many there are: one alone learns from all tasks. Absent of runs from before it was said: it draws. */
+  models?: number;
   examples: BlobRef;
   labels: 'outcomes' | 'pairs' | 'steps';
   pairsPerTask: number;

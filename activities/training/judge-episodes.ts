@@ -93,9 +93,9 @@ export async function measureRewardModels(
   const { heldOut } = await store.read(examples, rewardExamples, { signal });
   const said = await probabilities(learner, models, heldOut, compute ?? DEFAULT_COMPUTE, signal);
   return qualityOf(
-    heldOut.map(({ success }, i) => {
+    heldOut.map(({ label, success }, i) => {
       const { score, uncertainty } = modelVerdict(said[i]!, { by: 'mean-deviation', deviations: 0 });
-      return { predicted: score, uncertainty, success };
+      return { predicted: score, uncertainty, label, success };
     }),
   );
 }

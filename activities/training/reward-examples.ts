@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
-import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
+import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { isRewarded } from '../../core/episode/outcome.ts';
 import { RandomStream } from '../../core/random.ts';
 import type {
@@ -59,8 +59,8 @@ export const rewardExamples = jsonCodec<RewardExamples>(
 );
 
 /**
- * The episodes of a stage that a verdict has decided, by whole tasks in an order drawn by the seed: the first tasks are held
- * out, up to their part, and the others are learnt from. Written once, at the stage's first step.
+ * The episodes of a stage that a verdict has decided, by whole tasks: some tasks, drawn by the seed, are held out, and the
+ * others are learnt from. Written once, at the stage's first step.
  * Throws GradusError('store', 'no-rewards') where one of the two would be empty, or all that is learnt from has the same label.
  */
 export async function collectRewardExamples(
@@ -100,26 +100,28 @@ async function collected(
   const source = await storedSource(store, { run, from, arms, checkpoint }, signal);
   const places = source.flatMap(({ tasks }, group) => tasks.map((task) => ({ group, task })));
   const order = new RandomStream(seed, 'reward', stage).shuffle(places);
-  // A task that was drawn again is the same task.
-  const found = new Map<string, RewardExample[]>();
+  const found = new SameTasks();
   let count = 0;
   for (const { group, task } of order) {
     if (count >= maxEpisodes) break;
     const { ref, rounds = [] } = source[group]!;
     const groups = await Promise.all([ref, ...rounds].map((one) => loadTrajectories(store, one, { signal })));
-    const name = canonicalJson({ ...taskRefOf(groups[0]!.tasks[task]!.ref) });
-    const known = found.get(name) ?? [];
-    const examples = groups.flatMap((one) =>
-      examplesOf(one, task, known[0]?.task ?? found.size, positions, request),
-    );
+    const examples = groups.flatMap((one) => examplesOf(one, task, positions, request));
     if (examples.length === 0) continue;
-    found.set(name, [...known, ...examples]);
+    // In a session it is not the prompt alone that says what the task is.
+    const session = groups.some(({ episodes }) => episodes.some((one) => one.task === task && one.session));
+    const { ref: of, promptTokens } = groups[0]!.tasks[task]!;
+    found.add({ ref: of, promptTokens: session ? [] : promptTokens }, examples);
     count += examples.length;
   }
-  const tasks = [...found.values()];
+  // In an order of their own: what was drawn often comes first in that of its places.
+  const tasks = new RandomStream(seed, 'reward', stage, 'held-out')
+    .shuffle(found.all())
+    .map((examples, number) => examples.map((one): RewardExample => ({ ...one, task: number })));
   const tasksHeldOut = Math.max(1, Math.round(tasks.length * part));
   const [heldOut, train] = [tasks.slice(0, tasksHeldOut).flat(), tasks.slice(tasksHeldOut).flat()];
-  if (new Set(train.map(({ label }) => label)).size < 2 || heldOut.length === 0)
+  const labels = train.flatMap(({ label, steps }) => steps ?? [label]);
+  if (new Set(labels).size < 2 || heldOut.length === 0)
     throw new GradusError(
       'store',
       'no-rewards',
@@ -128,13 +130,37 @@ async function collected(
   return { train, heldOut };
 }
 
+type FoundExample = Omit<RewardExample, 'task'>;
+
+/** Examples by their tasks. One that was drawn again is the same task, and so is one that asks the same at other coordinates. */
+class SameTasks {
+  private readonly byName = new Map<string, { examples: FoundExample[]; names: string[] }>();
+
+  add({ ref, promptTokens }: Pick<GroupTask, 'ref' | 'promptTokens'>, examples: FoundExample[]): void {
+    const { source } = ref;
+    const names = [
+      canonicalJson({ ...taskRefOf(ref), ...(source && { source: source.sha256 }) }),
+      ...(promptTokens.length > 0 ? [promptTokens.join()] : []),
+    ];
+    const known = new Set(names.flatMap((name) => this.byName.get(name) ?? []));
+    const whole = {
+      examples: [...[...known].flatMap((one) => one.examples), ...examples],
+      names: [...new Set([...[...known].flatMap((one) => one.names), ...names])],
+    };
+    for (const name of whole.names) this.byName.set(name, whole);
+  }
+
+  all(): FoundExample[][] {
+    return [...new Set(this.byName.values())].map(({ examples }) => examples);
+  }
+}
+
 function examplesOf(
   { tasks, episodes }: RolloutGroup,
   task: number,
-  number: number,
   positions: number,
   { reward, stepsOf }: RewardExamplesRequest,
-): RewardExample[] {
+): FoundExample[] {
   const { promptTokens } = tasks[task]!;
   return episodes.flatMap((episode) => {
     // What branches is no single sequence, which is all that a model reads.
@@ -145,7 +171,6 @@ function examplesOf(
     return [
       {
         ...readEpisode(promptTokens, episode, positions),
-        task: number,
         ...labelled,
         ...(steps && { steps }),
       },
@@ -186,25 +211,24 @@ export async function buildRewardBatch(
   return finish(await putBatch(store, batchKey(run, stage, step), batch, { signal }), 0, start);
 }
 
-/** What a model is shown: it draws its tasks with replacement (Breiman 1996), the same in each epoch. */
+/** What a model is shown: one of an ensemble draws its tasks with replacement (Breiman 1996), the same in each epoch. */
 export function labelledSequences(
   train: readonly RewardExample[],
   {
     seed,
     stage,
     model,
+    models,
     labels,
     pairsPerTask,
-  }: Pick<RewardBatchRequest, 'seed' | 'stage' | 'model' | 'labels' | 'pairsPerTask'>,
+  }: Pick<RewardBatchRequest, 'seed' | 'stage' | 'model' | 'models' | 'labels' | 'pairsPerTask'>,
 ): TrainingSample[] {
-  const drawn = drawTasks(train, new RandomStream(seed, 'reward', stage, 'model', model));
+  const all = [...groupBy(train, ({ task }) => task).values()];
+  const tasks = labels === 'pairs' ? all.filter((samples) => pairsOf([samples], 1).length > 0) : all;
+  const stream = new RandomStream(seed, 'reward', stage, 'model', model);
+  const drawn = models === 1 ? tasks : tasks.map(() => stream.pick(tasks));
   if (labels === 'pairs') return pairsOf(drawn, pairsPerTask);
   return drawn.flat().map(({ steps, ...one }) => labelledTurns(one, labels === 'steps' ? steps : undefined));
-}
-
-function drawTasks(train: readonly RewardExample[], stream: RandomStream): RewardExample[][] {
-  const byTask = [...groupBy(train, ({ task }) => task).values()];
-  return byTask.map(() => stream.pick(byTask));
 }
 
 /** At the end of every turn: the outcome, as a verifier of tokens is taught (Cobbe et al. 2021, section 4.2), or its own. */

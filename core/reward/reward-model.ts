@@ -92,9 +92,12 @@ export interface RewardModelQuality {
    * are of one kind.
    */
   auc: number | null;
-  /** Mean squared error of the probability (Brier 1950). */
+  /** Mean squared error of the probability (Brier 1950); of graded scores, of what the model takes the score for. */
   brier: number;
-  /** Mean distance of probability and frequency over ten bins of equal width, by their episodes (Guo et al. 2017, arXiv 1706.04599). */
+  /**
+   * Mean distance of probability and frequency over ten bins of equal width, by their episodes (Guo et al. 2017, arXiv 1706.04599);
+   * of graded scores, of what the model takes the score for and its mean.
+   */
   calibrationError: number;
   /** Mean deviation of the models of an ensemble from one another. */
   uncertainty: number;
@@ -102,27 +105,27 @@ export interface RewardModelQuality {
 
 const BINS = 10;
 
-/** `predicted` is the mean of the models, `uncertainty` their deviation. */
+/** `predicted` is the mean of the models, `uncertainty` their deviation; `label` is the score that they learn. */
 export function qualityOf(
-  judged: readonly { predicted: number; uncertainty: number; success: boolean }[],
+  judged: readonly { predicted: number; uncertainty: number; label: number; success: boolean }[],
 ): RewardModelQuality {
   const count = Math.max(1, judged.length);
   const meanOf = (value: (one: (typeof judged)[number]) => number): number =>
     judged.reduce((sum, one) => sum + value(one), 0) / count;
-  const bins = Array.from({ length: BINS }, () => ({ predicted: 0, successes: 0 }));
-  for (const { predicted, success } of judged) {
+  const bins = Array.from({ length: BINS }, () => ({ predicted: 0, labels: 0 }));
+  for (const { predicted, label } of judged) {
     const bin = bins[Math.min(BINS - 1, Math.floor(predicted * BINS))]!;
     bin.predicted += predicted;
-    bin.successes += Number(success);
+    bin.labels += label;
   }
   return {
     episodes: judged.length,
     successes: judged.filter(({ success }) => success).length,
     accuracy: meanOf(({ predicted, success }) => Number(predicted >= 0.5 === success)),
     auc: areaUnderCurve(judged),
-    brier: meanOf(({ predicted, success }) => (predicted - Number(success)) ** 2),
+    brier: meanOf(({ predicted, label }) => (predicted - label) ** 2),
     calibrationError:
-      bins.reduce((sum, { predicted, successes }) => sum + Math.abs(predicted - successes), 0) / count,
+      bins.reduce((sum, { predicted, labels }) => sum + Math.abs(predicted - labels), 0) / count,
     uncertainty: meanOf(({ uncertainty }) => uncertainty),
   };
 }

@@ -349,19 +349,34 @@ export function checkCollect(
   }
   if (collect.kind !== 'stored') return;
   if (verification) refuse(at, 'stored episodes are not escalated: leave it out, or leave out verification');
-  const { run, stage, steps } = collect;
+  checkStoredEpisodes(collect, tasks, earlier, at, refuse);
+  const source =
+    collect.run === undefined
+      ? earlier.find(({ kind, name }) => kind === 'rl' && name === collect.stage)
+      : undefined;
+  const tooMany = refuseStoredTasks(groupsPerStep, source?.numGenerations);
+  if (tooMany !== null) refuse([...at.slice(0, -1), 'groupsPerStep'], tooMany);
+}
+
+/** Episodes of an earlier stage, or of another run: there must be some of these tasks. */
+export function checkStoredEpisodes(
+  { run, stage, steps }: Pick<Extract<CollectSpec, { kind: 'stored' }>, 'run' | 'stage' | 'steps'>,
+  tasks: WrittenTasks,
+  earlier: readonly EarlierStage[],
+  at: Path,
+  refuse: Refuse,
+): void {
   if (steps?.to !== undefined && steps.to < steps.from)
     refuse([...at, 'steps', 'to'], `is before from = ${steps.from}`);
+  if (run !== undefined) return;
   const sources = earlier.filter(({ kind }) => kind === 'rl');
   const names = sources.map((one) => one.name);
-  if (run === undefined && !names.includes(stage))
+  if (!names.includes(stage))
     refuse(
       [...at, 'stage'],
       `"${stage}" is no earlier stage with episodes${didYouMean(stage, names)}; one of another run needs its run`,
     );
-  const source = run === undefined ? sources.find((one) => one.name === stage) : undefined;
-  const tooMany = refuseStoredTasks(groupsPerStep, source?.numGenerations);
-  if (tooMany !== null) refuse([...at.slice(0, -1), 'groupsPerStep'], tooMany);
+  const source = sources.find((one) => one.name === stage);
   if (!source) return;
   const { maxSteps = Infinity } = source;
   if ((steps?.from ?? 1) > maxSteps)

@@ -254,7 +254,7 @@ export function checkRewardModel(
     hasLadder,
     branches,
   }: {
-    stages: readonly { kind: string; name: string; selfPlay?: unknown }[];
+    stages: readonly { kind: string; name: string; models?: number; selfPlay?: unknown }[];
     hasLadder: boolean;
     branches: boolean;
   },
@@ -276,6 +276,11 @@ export function checkRewardModel(
     refuse(at, 'proposals of self-play are paid by verified success: leave out the one or the other');
   if (model.by === 'minimum' && model.deviations !== undefined)
     refuse([...at, 'deviations'], 'does nothing for minimum; mean-deviation reads it');
+  else if (stages[place]?.models === 1 && (model.by === 'minimum' || model.deviations !== undefined))
+    refuse(
+      [...at, model.by === 'minimum' ? 'by' : 'deviations'],
+      `does nothing: models of "${model.stage}" is 1, and one model says what it says`,
+    );
   if (hasLadder)
     refuse(
       at,

@@ -117,7 +117,9 @@ export async function trainRewardStage(
     const found = `on ${episodes} held-out episodes, ${successes} of them successes: AUC ${area}, ${aucAtLeast} wanted; calibration error ${percent(calibrationError)}, at most ${percent(calibrationErrorAtMost)} wanted`;
     if (tells && fits) return { kind: 'graduate', reason: found, action: null, question: null };
     const rounds = state.step / stage.models;
-    if (rounds < state.maxRounds) return goOn;
+    // What is held out stays the same: where it is all of one kind no round can tell more.
+    const unknowable = auc === null && aucAtLeast > 0;
+    if (rounds < state.maxRounds && !unknowable) return goOn;
     const reason = `${stage.name} did not reach its goal in ${rounds} round${rounds === 1 ? '' : 's'}: ${found}`;
     return { kind: 'stuck', reason, action: 'ask', question: questionOf(reason, stage) };
   }
@@ -139,6 +141,7 @@ export async function trainRewardStage(
         stage: stage.name,
         step,
         model,
+        models: stage.models,
         examples,
         labels: stage.labels,
         pairsPerTask: stage.pairsPerTask,

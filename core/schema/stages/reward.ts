@@ -2,7 +2,10 @@ import { z } from 'zod';
 import { count, fraction, givenName, name, runName } from '../../fields.ts';
 import { didYouMean } from '../../did-you-mean.ts';
 import type { Refuse, SpecEnvironments } from '../check.ts';
+import { checkStoredEpisodes } from '../collect.ts';
 import type { EarlierStage } from '../collect.ts';
+import type { WrittenReward } from '../reward.ts';
+import { LADDER } from '../../ladder/requests.ts';
 import { supervisedOptimizerSchema } from '../optimizer.ts';
 import type { OptimizerSpec } from '../optimizer.ts';
 import type { Path } from '../strict.ts';
@@ -44,7 +47,9 @@ export const rewardStageSchema = z
       .describe('With labels pairs: of each task at most. Default 4.'),
     models: count(8, 'each is scored for every episode')
       .default(1)
-      .describe('Models of an ensemble. Each draws the tasks that it learns from with replacement.'),
+      .describe(
+        'Models of an ensemble. One alone learns from all tasks; of several, each draws its tasks with replacement.',
+      ),
     maxEpisodes: count(MOST_EPISODES, 'they are one object')
       .default(4096)
       .describe('Episodes at most, by whole tasks, drawn by the seed.'),
@@ -70,7 +75,9 @@ export const rewardStageSchema = z
         ),
         calibrationErrorAtMost: fraction
           .default(1)
-          .describe('Mean distance of held-out probability and frequency, in ten bins.'),
+          .describe(
+            'Mean distance of held-out probability and frequency, in ten bins; of graded scores, of what is predicted and their mean.',
+          ),
       })
       .describe('The goal of the stage, measured after each round.'),
   })
@@ -95,7 +102,7 @@ export const rewardStageOf = ({ tasks, ...stage }: WrittenRewardStage): RewardSt
 /** `at` is the path of the stage. */
 export function checkRewardStage(
   stage: WrittenRewardStage,
-  components: readonly { verifier: string }[],
+  { components, ensembles = [] }: Pick<WrittenReward, 'components' | 'ensembles'>,
   earlier: readonly EarlierStage[],
   at: Path,
   environments: SpecEnvironments,
@@ -103,22 +110,18 @@ export function checkRewardStage(
 ): void {
   checkTasks(stage.tasks, [...at, 'tasks'], environments, refuse);
   const { episodes, labels, stepsOf, pairsPerTask, minibatch } = stage;
-  const names = earlier.filter(({ kind }) => kind === 'rl').map((one) => one.name);
-  if (episodes.run === undefined && !names.includes(episodes.stage))
-    refuse(
-      [...at, 'episodes', 'stage'],
-      `"${episodes.stage}" is no earlier stage with episodes${didYouMean(episodes.stage, names)}; one of another run needs its run`,
-    );
-  const { steps } = episodes;
-  if (steps?.to !== undefined && steps.to < steps.from)
-    refuse([...at, 'episodes', 'steps', 'to'], `is before from = ${steps.from}`);
+  checkStoredEpisodes(episodes, stage.tasks, earlier, [...at, 'episodes'], refuse);
   if (labels === 'steps' && stepsOf === undefined)
     refuse([...at, 'stepsOf'], 'is missing: name the component whose verifier judges steps');
   if (labels !== 'steps' && stepsOf !== undefined)
     refuse([...at, 'stepsOf'], `does nothing with labels ${labels}; steps reads it`);
-  const verifiers = components.map(({ verifier }) => verifier);
+  const several = [LADDER, ...ensembles.map((one) => one.name)];
+  const verifiers = components.flatMap(({ verifier }) => (several.includes(verifier) ? [] : verifier));
   if (labels === 'steps' && stepsOf !== undefined && !verifiers.includes(stepsOf))
-    refuse([...at, 'stepsOf'], `"${stepsOf}" is no component of the reward${didYouMean(stepsOf, verifiers)}`);
+    refuse(
+      [...at, 'stepsOf'],
+      `"${stepsOf}" is no component of one verifier${didYouMean(stepsOf, verifiers)}`,
+    );
   if (labels !== 'pairs' && pairsPerTask !== undefined)
     refuse([...at, 'pairsPerTask'], `does nothing with labels ${labels}; pairs reads it`);
   if (labels === 'pairs' && minibatch < 2)

@@ -118,7 +118,7 @@ export function checkStages(
     }
     if (stage.kind === 'supervised') checkSupervisedStage(stage, context.sampling, at, environments, refuse);
     else if (stage.kind === 'reward')
-      checkRewardStage(stage, reward.components, stages.slice(0, s), at, environments, refuse);
+      checkRewardStage(stage, reward, stages.slice(0, s), at, environments, refuse);
     else
       checkRlStage(
         stage,

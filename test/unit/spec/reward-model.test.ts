@@ -83,7 +83,44 @@ test.each([
     'steps of no component',
     [rl, { ...judge, labels: 'steps', stepsOf: 'sub-goals' }, judged],
     undefined,
-    '"sub-goals" is no component of the reward; valid: exact-match',
+    '"sub-goals" is no component of one verifier; valid: exact-match',
+  ],
+  [
+    'steps of an ensemble, which has none',
+    [rl, { ...judge, labels: 'steps', stepsOf: 'both' }, judged],
+    undefined,
+    '"both" is no component of one verifier; valid: exact-match',
+    {
+      components: [
+        { verifier: 'exact-match', role: 'outcome' },
+        { verifier: 'both', role: 'bonus', weight: 0.1 },
+      ],
+      ensembles: [{ name: 'both', verifiers: ['exact-match', 'sub-goals'] }],
+    },
+  ],
+  [
+    'steps that the stage never does',
+    [rl, { ...judge, episodes: { stage: 'rl', steps: { from: 11 } } }, judged],
+    undefined,
+    'is after the last of the 10 steps of rl',
+  ],
+  [
+    'tasks that the stage never has',
+    [rl, { ...judge, tasks: [{ environment: 'calculator', levels: [2] }] }, judged],
+    undefined,
+    '"rl" rolls out none of the tasks of this stage, but calculator:1: name tasks that it has',
+  ],
+  [
+    'deviations of one model',
+    [rl, judge, judged],
+    { stage: 'judge', deviations: 2 },
+    'does nothing: models of "judge" is 1, and one model says what it says',
+  ],
+  [
+    'a minimum of one model',
+    [rl, judge, judged],
+    { stage: 'judge', by: 'minimum' },
+    'does nothing: models of "judge" is 1, and one model says what it says',
   ],
   [
     'pairs that are not made',
@@ -91,6 +128,8 @@ test.each([
     undefined,
     'does nothing with labels outcomes; pairs reads it',
   ],
-])('%s is refused', (_, stages, model, problem) => {
-  expect(problemsOf(specWith(stages, model)).join('\n')).toContain(problem);
+])('%s is refused', (_, stages, model, problem, reward?: object) => {
+  const written = specWith(stages, model);
+  const problems = problemsOf({ ...written, reward: { ...written.reward, ...reward } });
+  expect(problems.join('\n')).toContain(problem);
 });

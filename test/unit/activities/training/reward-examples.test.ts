@@ -15,7 +15,7 @@ const example = (task: number, label: number): RewardExample => ({
 });
 const tasks = Array.from({ length: 12 }, (_, task) => [1, 0.5, 0, 0].map((label) => example(task, label)));
 const train = tasks.flat();
-const of = { seed: 1, stage: 'judge', model: 0, pairsPerTask: 4 };
+const of = { seed: 1, stage: 'judge', model: 0, models: 2, pairsPerTask: 4 };
 const tasksIn = (sequences: { tokens: number[] }[]): number[] => sequences.map(({ tokens }) => tokens[0]!);
 
 test('outcomes are labels at the end of every turn, and steps are the turn’s own', () => {
@@ -52,7 +52,18 @@ test('tasks whose samples are all worth the same make no pair', () => {
   expect(labelledSequences(equal, { ...of, labels: 'pairs' })).toEqual([]);
 });
 
-test('each model draws its own tasks, with all of their samples, the same in every epoch', () => {
+test('no model draws tasks that make no pair, so none is left without one', () => {
+  const equal = tasks.flatMap(([first], task) => [first!, example(task, task === 3 ? 0 : 1)]);
+  for (let model = 0; model < 8; model++)
+    expect(labelledSequences(equal, { ...of, model, models: 8, labels: 'pairs' })).toHaveLength(2);
+});
+
+test('a model that is alone learns from every task, once', () => {
+  const alone = labelledSequences(train, { ...of, models: 1, labels: 'outcomes' });
+  expect(tasksIn(alone)).toEqual(train.map(({ task }) => task));
+});
+
+test('each model of an ensemble draws its own tasks, with all of their samples, the same in every epoch', () => {
   const drawn = (model: number) => tasksIn(labelledSequences(train, { ...of, model, labels: 'outcomes' }));
   expect(drawn(0)).toEqual(drawn(0));
   expect(drawn(1)).not.toEqual(drawn(0));

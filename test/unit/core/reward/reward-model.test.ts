@@ -20,7 +20,7 @@ describe('the quality of a reward model', () => {
             good.success && !bad.success ? [(Math.sign(good.predicted - bad.predicted) + 1) / 2] : [],
           ),
         );
-        const { auc } = qualityOf(all.map((one) => ({ ...one, ...sure })));
+        const { auc } = qualityOf(all.map((one) => ({ ...one, ...sure, label: Number(one.success) })));
         if (pairs.length === 0) expect(auc).toBeNull();
         else expect(auc).toBeCloseTo(pairs.reduce((a, b) => a + b) / pairs.length, 12);
       }),
@@ -29,16 +29,27 @@ describe('the quality of a reward model', () => {
 
   test('counts what is right, how far off it is, and how far probabilities are from frequencies', () => {
     const quality = qualityOf([
-      { predicted: 0.9, uncertainty: 0.1, success: true },
-      { predicted: 0.92, uncertainty: 0.3, success: false },
-      { predicted: 0.2, uncertainty: 0, success: false },
-      { predicted: 1, uncertainty: 0, success: true },
+      { predicted: 0.9, uncertainty: 0.1, label: 1, success: true },
+      { predicted: 0.92, uncertainty: 0.3, label: 0, success: false },
+      { predicted: 0.2, uncertainty: 0, label: 0, success: false },
+      { predicted: 1, uncertainty: 0, label: 1, success: true },
     ]);
     expect(quality).toMatchObject({ episodes: 4, successes: 2, accuracy: 0.75 });
     expect(quality.brier).toBeCloseTo((0.01 + 0.8464 + 0.04) / 4, 12);
     // Three in the last bin, whose probabilities add up to 2.82 for two successes; one in the bin from 0.2.
     expect(quality.calibrationError).toBeCloseTo((0.82 + 0.2) / 4, 12);
     expect(quality.uncertainty).toBeCloseTo(0.1, 12);
+  });
+});
+
+describe('the quality of a model of graded scores', () => {
+  test('is not off where it knows them, though none of them is a success', () => {
+    const scores = [0.25, 0.6, 0.6, 1];
+    const quality = qualityOf(
+      scores.map((score) => ({ predicted: score, uncertainty: 0, label: score, success: score === 1 })),
+    );
+    expect(quality).toMatchObject({ successes: 1, auc: 1, brier: 0 });
+    expect(quality.calibrationError).toBeCloseTo(0, 12);
   });
 });
 

@@ -117,9 +117,16 @@ describe('a reward stage', () => {
     expect(result.end).toBe('exhausted');
     expect(result.reason).toContain('calibration error 40.0 %, at most 10.0 % wanted');
     const more = await run(
-      new ScriptedReward([bad, { auc: null }, { auc: 0.95 }], { decisions: ['more-rounds'] }),
+      new ScriptedReward([bad, { auc: 0.7 }, { auc: 0.95 }], { decisions: ['more-rounds'] }),
     );
     expect(more.result).toMatchObject({ end: 'graduated', steps: 10 });
+  });
+
+  test('asks at once where what is held out is all of one kind, which more rounds do not change', async () => {
+    const { ports, result } = await run(new ScriptedReward([{ auc: null }], { decisions: ['advance'] }));
+    expect(result).toMatchObject({ end: 'exhausted', steps: 6 });
+    expect(result.reason).toContain('AUC not known');
+    expect(ports.measured).toHaveLength(1);
   });
 
   test('goes on from what it has carried along as if it had not been cut', async () => {
