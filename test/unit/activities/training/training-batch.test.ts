@@ -163,7 +163,10 @@ describe('what a step teaches', () => {
 
   test('says how stale each token is where turns are of several weights', () => {
     const turn = (start: number, end: number, weights?: string) => ({
-      ...{ start, end, text: '', action: { kind: 'answer' as const, answer: '' } },
+      start,
+      end,
+      text: '',
+      action: { kind: 'answer' as const, answer: '' },
       ...(weights !== undefined && { weights }),
     });
     const own = { ...group([scored(1), scored(0)]), weights: 'first' };

@@ -98,7 +98,10 @@ test('a tool that fails in a task that is tried again is no failure of the arm, 
 
 test('tokens are counted by the weights that sampled them, where turns have others than their group', async () => {
   const turn = (start: number, end: number, weights?: string) => ({
-    ...{ start, end, text: '', action: { kind: 'answer' as const, answer: '' } },
+    start,
+    end,
+    text: '',
+    action: { kind: 'answer' as const, answer: '' },
     ...(weights !== undefined && { weights }),
   });
   const [first, second, ...others] = episodes([4, 4, 4]);
