@@ -11,7 +11,7 @@ import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import type { ModelVerdict } from '../../core/episode/outcome.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { ComputeSettings, Learner, TrainState } from '../../engine/learner/contract.ts';
-import { sigmoid } from '../../engine/learner/losses/reward-model.ts';
+import { sigmoid } from '../../engine/learner/losses/sigmoid.ts';
 import { jsonCodec } from '../../store/codec.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { loadCheckpoint } from '../../store/training/checkpoints.ts';

@@ -1,5 +1,6 @@
 import type { RewardModelLoss } from '../../../core/requests.ts';
 import type { TrainBatch } from '../contract.ts';
+import { logSigmoid, sigmoid } from './sigmoid.ts';
 
 /** Of an update of a reward model, before it. */
 export interface RewardModelResult {
@@ -46,7 +47,7 @@ function crossEntropy(
   let [loss, right] = [0, 0];
   for (const at of counted) {
     const [value, label] = [values[at]!, labels[at]!];
-    loss += (softplus(value) - label * value) / counted.length;
+    loss += (-logSigmoid(-value) - label * value) / counted.length;
     slopes[at] = (sigmoid(value) - label) / counted.length;
     if (value > 0 === label > 0.5) right++;
   }
@@ -69,7 +70,7 @@ function bradleyTerry(
   let [loss, right] = [0, 0];
   for (const { preferred, other } of pairs.values()) {
     const margin = values[preferred!]! - values[other!]!;
-    loss += softplus(-margin) / pairs.size;
+    loss -= logSigmoid(margin) / pairs.size;
     slopes[preferred!] = -sigmoid(-margin) / pairs.size;
     slopes[other!] = sigmoid(-margin) / pairs.size;
     if (margin > 0) right++;
@@ -112,6 +113,3 @@ function countedIn({ offsets, mask }: Labelled, sequence: number): number[] {
   for (let at = offsets[sequence]!; at < offsets[sequence + 1]!; at++) if (mask[at] === 1) places.push(at);
   return places;
 }
-
-const softplus = (x: number): number => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
-export const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));

@@ -1,6 +1,7 @@
 import { DEFAULT_COMPUTE } from '../contract.ts';
 import type { CriticSettings, TrainMetrics } from '../contract.ts';
-import { rewardModelLoss, sigmoid } from '../losses/reward-model.ts';
+import { rewardModelLoss } from '../losses/reward-model.ts';
+import { sigmoid } from '../losses/sigmoid.ts';
 import { criticProgram, slopeProgram, valueProgram } from '../programs/critic-programs.ts';
 import { tokenWeights } from '../losses/token-weights.ts';
 import { createMicroBatches, dispose } from '../batch/micro-batches.ts';
