@@ -108,6 +108,8 @@ interface Carried {
   changes?: StoredChange[];
 }
 
+type StageWorkflow = typeof supervised | typeof reward | typeof stage;
+
 /**
  * A whole training run, started with a curriculum spec as a person writes it
  * (`temporal workflow start --type curriculum --input-file …`). Fails, non-retryable and before anything is spent,
@@ -334,36 +336,9 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
           if (request.name === 'after') shown.after = measured;
           return measured;
         },
-        supervised: (input) =>
-          inChild(
-            input.stage.name,
-            startChild<typeof supervised>('supervised', {
-              ...TAKING_OVER,
-              args: [input, null, control.state],
-              workflowId: ids.stage(spec.run, input.stage.name),
-              typedSearchAttributes: searchAttributes({ run: spec.run, stage: input.stage.name }),
-            }),
-          ),
-        reward: (input) =>
-          inChild(
-            input.stage.name,
-            startChild<typeof reward>('reward', {
-              ...TAKING_OVER,
-              args: [input, null, control.state],
-              workflowId: ids.stage(spec.run, input.stage.name),
-              typedSearchAttributes: searchAttributes({ run: spec.run, stage: input.stage.name }),
-            }),
-          ),
-        stage: (input) =>
-          inChild(
-            input.stage.name,
-            startChild<typeof stage>('stage', {
-              ...TAKING_OVER,
-              args: [input, null, control.state],
-              workflowId: ids.stage(spec.run, input.stage.name),
-              typedSearchAttributes: searchAttributes({ run: spec.run, stage: input.stage.name }),
-            }),
-          ),
+        supervised: (input) => inChild<typeof supervised>('supervised', input),
+        reward: (input) => inChild<typeof reward>('reward', input),
+        stage: (input) => inChild<typeof stage>('stage', input),
         entered: (phase) => {
           shown.phase = phase;
           upsertSearchAttributes(searchAttributes({ stage: phase }));
@@ -436,10 +411,19 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     for (const [id, { workflow }] of retrying) if (workflow !== ladderId) retrying.delete(id);
   }
 
-  async function inChild<T extends Workflow>(
-    name: string,
-    starting: Promise<ChildWorkflowHandle<T>>,
+  /** A stage is a workflow of its own, which is given what was asked of the run before. */
+  async function inChild<T extends StageWorkflow>(
+    type: string,
+    input: Parameters<T>[0],
   ): Promise<WorkflowResultType<T>> {
+    const { run } = input.spec;
+    const { name } = input.stage;
+    const starting = startChild<T>(type, {
+      ...TAKING_OVER,
+      args: [input, null, control.state] as unknown as Parameters<T>,
+      workflowId: ids.stage(run, name),
+      typedSearchAttributes: searchAttributes({ run, stage: name }),
+    });
     child = starting;
     try {
       return await (await starting).result();
