@@ -25,10 +25,7 @@ export function recipesCommand(): Command {
       }
       if (json === true) return;
       print(textTable(['recipe', 'paper', 'claim'], rows));
-      note(
-        IN_CHECKOUT
-          ? '"npm run bench -- recipes --recipe NAME" runs one here, and "npx gradus init --recipe NAME" writes one into a project of your own.'
-          : `"${commandLine('init --recipe NAME')}" writes one into this folder.`,
-      );
+      const init = IN_CHECKOUT ? 'npx gradus init --recipe NAME' : commandLine('init --recipe NAME');
+      note(`"${init}" writes one into ${IN_CHECKOUT ? 'a project of your own' : 'this folder'}.`);
     });
 }
