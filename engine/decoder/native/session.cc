@@ -10,10 +10,12 @@
 #endif
 #include <node_api.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,10 @@ OrtEnv* environment = nullptr;
 OrtMemoryInfo* cpu = nullptr;
 // Of the operators on packed weights.
 OrtCustomOpDomain* operators = nullptr;
+// The library has one list of domains in a process. Each session reads it while it is made, and the first one with a domain
+// of ours adds to it, without a lock of its own: that one is made alone.
+std::shared_mutex domains;
+std::atomic<bool> knowsOperators{false};
 std::mutex start;
 
 using gradus::Failure;
@@ -243,7 +249,6 @@ napi_value open(napi_env env, napi_callback_info info) {
     const auto configure = [&](const char* key, const char* value) {
       check(api->AddSessionConfigEntry(guard.options, key, value));
     };
-    check(api->AddCustomOpDomain(guard.options, operators));
     // Threads that go on looking for work after a run would, for some 20 ms, take a core from the other graph's.
     configure("session.force_spinning_stop", "1");
     // Weights have to be packed: kernels for weights that are not add up in blocks that depend on each thread's share of
@@ -255,6 +260,7 @@ napi_value open(napi_env env, napi_callback_info info) {
     std::vector<std::string> names(tensorCount);
     std::vector<const char*> namesGiven;
     std::vector<const OrtValue*> given;
+    bool packs = false;
     for (uint32_t i = 0; i < tensorCount; i++) {
       napi_value entry;
       check(napi_get_element(env, tensors, i, &entry), "tensors");
@@ -262,6 +268,7 @@ napi_value open(napi_env env, napi_callback_info info) {
       const std::vector<int64_t> shape = extents(env, field(env, entry, "shape"), name);
       const int64_t start = integer(env, field(env, entry, "start"), name);
       const bool isPacked = text(env, field(env, entry, "type")) == "uint8";
+      packs = packs || isPacked;
       const int64_t size = elements(shape) * (isPacked ? 1 : static_cast<int64_t>(sizeof(float)));
       if (start < 0 || size < 0 || start + size > static_cast<int64_t>(weights.length)) {
         throw Failure{"beyond the weights: " + names[i]};
@@ -273,8 +280,19 @@ napi_value open(napi_env env, napi_callback_info info) {
       check(api->AddInitializer(guard.options, name, given.back()));
     }
     check(api->AddExternalInitializers(guard.options, namesGiven.data(), given.data(), tensorCount));
-    check(api->CreateSessionFromArrayWithPrepackedWeightsContainer(environment, graph.data, graph.length, guard.options,
-                                                                   session->packed->container, &session->session));
+    if (packs) check(api->AddCustomOpDomain(guard.options, operators));
+    const auto create = [&] {
+      check(api->CreateSessionFromArrayWithPrepackedWeightsContainer(environment, graph.data, graph.length, guard.options,
+                                                                     session->packed->container, &session->session));
+    };
+    if (packs && !knowsOperators) {
+      std::unique_lock<std::shared_mutex> lock(domains);
+      create();
+      knowsOperators = true;
+    } else {
+      std::shared_lock<std::shared_mutex> lock(domains);
+      create();
+    }
 #ifdef __GLIBC__
     // A sibling packs all weights once more before it finds them shared: that memory goes back.
     if (!alone) malloc_trim(0);

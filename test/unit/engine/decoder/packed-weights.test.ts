@@ -14,6 +14,7 @@ import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../../../engine/lora/merge-adapter.ts';
 import { packedMatrix, storedBytes } from '../../../../engine/onnx/packed-matrix.ts';
 import type { PackedDtype } from '../../../../engine/onnx/packed-matrix.ts';
+import { runCommand } from '../../../../infra/setup/command.ts';
 import { decode, encode } from '../../../../engine/safetensors/dtypes.ts';
 import { flat, randomWeights, smallConfig } from '../../../support/engine/random-model.ts';
 
@@ -212,6 +213,15 @@ describe.runIf('addon' in found)('packed weights', () => {
     });
     expect(behind).toEqual(alone[1]);
   });
+
+  it('are taken by the first sessions of a process, though many threads open theirs at one moment', async () => {
+    // One process of three had an error here, where the library was told of the operators by two threads at a time.
+    for (let run = 0; run < 6; run++) {
+      const script = 'test/support/engine/loads-at-once.ts';
+      const { code, stdout, stderr } = await runCommand(process.execPath, ['--import', 'tsx', script]);
+      expect([code, stdout.trim()], stderr).toEqual([0, 'loaded']);
+    }
+  }, 120_000);
 
   it('are refused by the stock decoder, which says what to do', async () => {
     const weights = randomWeights(smallConfig);
