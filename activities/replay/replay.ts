@@ -1,5 +1,6 @@
 import type { Episode } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
+import { roundedTo } from '../../core/schema/policy.ts';
 import { backendName } from '../../engine/decoder/load-backend.ts';
 import type { LocalPolicy, Policy } from '../../engine/policy.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
@@ -65,8 +66,7 @@ export async function replayStored(
   const checkpoint = await checkpointThatSampled(store, stored, { signal, weights });
   const policies = new PolicyPool(store, createDecoder, 1);
   try {
-    const { policy } = stored.spec;
-    const by = policy?.kind === 'onnx' ? { dtype: policy.dtype } : {};
+    const by = { dtype: roundedTo(stored.spec.policy) };
     const lease = await policies.lease(checkpoint, by);
     let held = { weights: checkpoint.weights, lease };
     const policyOf = async (weights: string): Promise<Policy> => {

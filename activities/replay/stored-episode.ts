@@ -6,6 +6,7 @@ import { groupId } from '../../core/names.ts';
 import type { RandomKey } from '../../core/random.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
+import { isRecording } from '../../core/schema/policy.ts';
 import { findCheckpoints } from '../../store/training/find-checkpoints.ts';
 import { assertStage, specOfRun } from '../../store/run/find-run.ts';
 import { rolloutKey } from '../../store/keys.ts';
@@ -75,7 +76,7 @@ export async function storedEpisode(
       `what ${name} of ${run} was sampled by is not stored with it: an older version of Gradus wrote it, and it cannot be sampled again`,
     );
   }
-  if (spec.policy && spec.policy.kind !== 'onnx') {
+  if (isRecording(spec.policy)) {
     const served = spec.policy.kind === 'recorded' ? spec.policy.run : run;
     throw new GradusError(
       'store',

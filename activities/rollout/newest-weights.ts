@@ -1,5 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
 import type { GroupRequest, OpenGroup } from '../../core/requests.ts';
+import { roundedTo } from '../../core/schema/policy.ts';
 import type { Policy, TurnPolicy } from '../../engine/policy.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { loadModelFiles } from '../../store/training/checkpoints.ts';
@@ -45,9 +46,8 @@ export class NewestWeights {
         // The first turn of an episode needs no choice: the group has begun with these.
         const { checkpoint } =
           turn === 0 ? group : await this.choose(group, { ...placeOf(group), episode, turn }, signal);
-        const { run, policy: by } = group;
-        const dtype = by?.kind === 'onnx' ? by.dtype : undefined;
-        const lease = await this.policies.lease(checkpoint, { run, signal, dtype });
+        const { run, policy } = group;
+        const lease = await this.policies.lease(checkpoint, { run, signal, dtype: roundedTo(policy) });
         used.add(lease.policy);
         const { weights } = checkpoint;
         return {

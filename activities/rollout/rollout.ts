@@ -6,6 +6,7 @@ import { GradusError } from '../../core/errors.ts';
 import { armName, groupId, ids } from '../../core/names.ts';
 import type { BlobRef, MadeTaskRef, TaskRef } from '../../core/refs.ts';
 import type { AgentSpec } from '../../core/schema/agent.ts';
+import { isRecording, roundedTo } from '../../core/schema/policy.ts';
 import type {
   AdvanceProgress,
   AdvanceRequest,
@@ -233,9 +234,9 @@ function leaseOf(
 ): Promise<PolicyLease> {
   const { run, checkpoint, policy } = group;
   if (isContinuing(group)) return newest.speaker(group, signal);
-  return policy === undefined || policy.kind === 'onnx'
-    ? policies.lease(checkpoint, { run, signal, dtype: policy?.dtype })
-    : otherPolicies.of(policy).lease(checkpoint, { run, signal });
+  return isRecording(policy)
+    ? otherPolicies.of(policy).lease(checkpoint, { run, signal })
+    : policies.lease(checkpoint, { run, signal, dtype: roundedTo(policy) });
 }
 
 const keyOf = ({ run, stage, step, group }: OpenGroup, name: string): string =>
@@ -608,10 +609,9 @@ async function takeEpisode(
   const sampler = isContinuing(request)
     ? deps.newest.episode(request, index, asker.signal)
     : {
-        policy:
-          request.policy === undefined || request.policy.kind === 'onnx'
-            ? lease.policy
-            : storingPieces(deps.store, request.policy, request, index, lease.policy),
+        policy: isRecording(request.policy)
+          ? storingPieces(deps.store, request.policy, request, index, lease.policy)
+          : lease.policy,
       };
   try {
     await advanceEpisode(

@@ -15,6 +15,7 @@ import type {
 } from '../../core/requests.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { CriticState, Learner, Teacher, TrainState } from '../../engine/learner/contract.ts';
+import { withoutCritic } from '../../engine/learner/critic.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { initialAdapterInPieces } from '../../engine/lora/initial-adapter.ts';
 import type { Weights } from '../../core/model/config.ts';
@@ -87,11 +88,6 @@ const withFreshMoments = <T extends TrainState | CriticState>(state: T): T => ({
   secondMoments: new Map(),
   updates: 0,
 });
-
-function withoutCritic(state: TrainState): TrainState {
-  const { critic: _, ...rest } = state;
-  return rest;
-}
 
 /** What is stored, with the moments that its step has come to again. */
 const withMomentsOf = (stored: TrainState, made: TrainState): TrainState => ({

@@ -9,7 +9,7 @@ import type { GroupResult, StoredRequest, StoredResult } from '../../core/reques
 import { summarize } from '../../core/training/evaluation.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
-import type { StageSpec } from '../../core/schema/stages/stages.ts';
+import { storedBy } from '../../core/training/stored-by.ts';
 import { loadModelFiles, textOf } from '../../store/training/checkpoints.ts';
 import { jsonCodec } from '../../store/codec.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';
@@ -66,14 +66,6 @@ export async function assertStored(
       await assertSameTokenizer(store, run, files, signal);
     }
   }
-}
-
-/** What a stage reads of stored episodes, if it does. */
-function storedBy(
-  stage: StageSpec,
-): (Omit<StoredRequest['from'], 'run'> & { run?: string | undefined }) | null {
-  if (stage.kind === 'reward') return stage.episodes;
-  return stage.kind === 'rl' && stage.collect.kind === 'stored' ? stage.collect : null;
 }
 
 const refused = (why: string): GradusError =>

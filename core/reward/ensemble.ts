@@ -1,5 +1,6 @@
 import type { EnsembleSpec } from '../schema/reward.ts';
 import type { VerdictOfVerifier } from '../episode/reward.ts';
+import { meanOf } from '../statistics/standardized.ts';
 
 /**
  * The verdict of several verifiers that speak as one, so that what fools one of them is not paid (Coste et al. 2023): by
@@ -37,8 +38,11 @@ export function ensembleVerdict(
 export function combined(by: EnsembleSpec['by'], deviations: number, scores: readonly number[]): number {
   const least = Math.min(...scores);
   if (by === 'minimum') return least;
-  const mean = scores.reduce((a, b) => a + b) / scores.length;
-  // Of these verifiers, not of a population that they are drawn from.
-  const variance = scores.reduce((sum, score) => sum + (score - mean) ** 2, 0) / scores.length;
-  return Math.min(Math.max(...scores), Math.max(0, mean - deviations * Math.sqrt(variance)));
+  return Math.min(Math.max(...scores), Math.max(0, meanOf(scores) - deviations * disagreement(scores)));
+}
+
+/** The standard deviation of these verifiers, not of a population that they are drawn from. */
+export function disagreement(scores: readonly number[]): number {
+  const mean = meanOf(scores);
+  return Math.sqrt(scores.reduce((sum, score) => sum + (score - mean) ** 2, 0) / scores.length);
 }

@@ -4,7 +4,7 @@ import type { Episode } from '../episode/episode.ts';
 import { succeeded } from '../episode/reward.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { RewardSpec } from '../schema/reward.ts';
-import { combined } from './ensemble.ts';
+import { combined, disagreement } from './ensemble.ts';
 
 // A reward model says of an episode how likely its success is: at the end of each turn, and so of the whole at the end of
 // the last one. It is a critic (ADR 0069) whose value of a state is the logit.
@@ -54,11 +54,9 @@ export function modelVerdict(
 ): ModelVerdict {
   const turns = said[0]!.map((_, turn) => said.map((ofModel) => ofModel[turn]!));
   const members = turns.at(-1)!;
-  const mean = members.reduce((a, b) => a + b) / members.length;
-  const variance = members.reduce((sum, one) => sum + (one - mean) ** 2, 0) / members.length;
   return {
     score: combined(by, deviations, members),
-    uncertainty: Math.sqrt(variance),
+    uncertainty: disagreement(members),
     steps: turns.map((scores) => combined(by, deviations, scores)),
     members,
   };

@@ -14,6 +14,15 @@ import type { WrittenVerification } from './verification.ts';
 
 const step = count(1e6, 'no stage has more steps');
 
+/** Whose episodes are read. */
+export const storedStepsSchema = z
+  .strictObject({
+    from: step.default(1).describe('The first step.'),
+    to: step.optional().describe('The last step. Default: the last one stored.'),
+  })
+  .optional()
+  .describe('Both included. Default: all.');
+
 /** Steps that are collected beside the one that is trained. */
 const MOST_LAG = 16;
 /** Child workflows of steps that are begun together: what they bring is carried along where a stage continues as new. */
@@ -126,13 +135,7 @@ export const collectSchema = z
         kind: z.literal('stored').describe('Take episodes that are in the store.'),
         run: runName.optional().describe('Default: this run.'),
         stage: name.describe('Whose episodes they are; of this run an earlier one.'),
-        steps: z
-          .strictObject({
-            from: step.default(1).describe('The first step.'),
-            to: step.optional().describe('The last step. Default: the last one stored.'),
-          })
-          .optional()
-          .describe('Both included. Default: all.'),
+        steps: storedStepsSchema,
       })
       .describe(
         "Episodes of the stage's tasks that an earlier stage or another run has left, in an order drawn by the seed, again and again. Nothing is sampled then, and numGenerations, groupsPerWorkflow and retryFailures have no effect.",

@@ -147,6 +147,14 @@ export function policyOf(written: PolicySpec | undefined, lora: boolean): OtherP
 /** The decoder of rollout workers with the weights as they are, whose log-probs are the learner’s up to float32’s rounding. */
 export const isExact = (policy: PolicySpec): boolean => policy.kind === 'onnx' && policy.dtype === 'float32';
 
+/** Whether it cannot sample the same twice, so that what was sampled is stored. */
+export const isRecording = (policy: OtherPolicySpec | undefined): policy is RecordingPolicySpec =>
+  policy !== undefined && policy.kind !== 'onnx';
+
+/** What the decoder of rollout workers rounds weights to; undefined: nothing is rounded, or it does not sample. */
+export const roundedTo = (policy: OtherPolicySpec | undefined): RolloutDtype | undefined =>
+  policy?.kind === 'onnx' ? policy.dtype : undefined;
+
 /** Nats; what is usual for the dtype where the spec says nothing. */
 export const toleranceOf = ({
   tolerance,

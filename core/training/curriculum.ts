@@ -7,6 +7,7 @@ import type { StageSpec } from '../schema/stages/stages.ts';
 import type { Arm } from '../schema/tasks.ts';
 import type { StageEnd, StageInput, StageResult } from './stage.ts';
 import type { RewardStageInput } from './reward-stage.ts';
+import { storedBy } from './stored-by.ts';
 import { demonstrationsOf } from './supervised-stage.ts';
 import type { Shown, SupervisedInput } from './supervised-stage.ts';
 import { armName } from '../names.ts';
@@ -101,15 +102,7 @@ export async function runCurriculum(
 }
 
 const storedRuns = ({ stages }: CurriculumSpec): string[] => [
-  ...new Set(
-    stages.flatMap((stage) =>
-      stage.kind === 'reward'
-        ? (stage.episodes.run ?? [])
-        : stage.kind === 'rl' && stage.collect.kind === 'stored'
-          ? (stage.collect.run ?? [])
-          : [],
-    ),
-  ),
+  ...new Set(stages.flatMap((stage) => storedBy(stage)?.run ?? [])),
 ];
 
 async function begin(ports: CurriculumPorts, spec: CurriculumSpec): Promise<CurriculumState> {

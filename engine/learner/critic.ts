@@ -28,3 +28,9 @@ export function beginCritic({
   }
   return { weights: begun, firstMoments: new Map(), secondMoments: new Map(), updates: 0 };
 }
+
+/** A policy that learns without its critic leaves it behind: it would no longer know what is to come. */
+export function withoutCritic(state: TrainState): TrainState {
+  const { critic: _, ...rest } = state;
+  return rest;
+}

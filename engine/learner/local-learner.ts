@@ -13,7 +13,7 @@ import {
 } from './step/check-arguments.ts';
 import { DEFAULT_COMPUTE } from './contract.ts';
 import type { ComputeSettings, Learner, OtherModels, TrainState } from './contract.ts';
-import { beginCritic } from './critic.ts';
+import { beginCritic, withoutCritic } from './critic.ts';
 import {
   downloadCritic,
   downloadPolicy,
@@ -160,10 +160,4 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
       runner.close();
     },
   };
-}
-
-/** A policy that learns without its critic leaves it behind: it would no longer know what is to come. */
-function withoutCritic(state: TrainState): TrainState {
-  const { critic: _, ...rest } = state;
-  return rest;
 }

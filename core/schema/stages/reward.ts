@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { count, fraction, givenName, name, runName } from '../../fields.ts';
 import { didYouMean } from '../../did-you-mean.ts';
 import type { Refuse, SpecEnvironments } from '../check.ts';
-import { checkStoredEpisodes } from '../collect.ts';
+import { checkStoredEpisodes, storedStepsSchema } from '../collect.ts';
 import type { EarlierStage } from '../collect.ts';
 import type { WrittenReward } from '../reward.ts';
 import { LADDER } from '../../ladder/requests.ts';
@@ -26,13 +26,7 @@ export const rewardStageSchema = z
         run: runName
           .optional()
           .describe('The run that has it, of the same reward and tokens. Default: this one.'),
-        steps: z
-          .strictObject({
-            from: count(1e6, 'no stage has more steps').default(1).describe('The first step.'),
-            to: count(1e6, 'no stage has more steps').optional().describe('The last step. Default: all.'),
-          })
-          .optional()
-          .describe('Only those of these steps.'),
+        steps: storedStepsSchema,
       })
       .describe('What it learns from: whole groups as they were judged.'),
     labels: z
