@@ -1,5 +1,7 @@
+import type { ModelConfig } from '../../core/model/config.ts';
 import type { Draws } from './draws.ts';
 import type { KvBlock, KvRows } from './kv-block.ts';
+import type { DecoderWeights } from './packed-weights.ts';
 
 /** One sequence of those that are fed a piece of several tokens together; its row of `Draws` is its place among them. */
 export interface PieceRow {
@@ -10,6 +12,20 @@ export interface PieceRow {
 
 /** Sequences that are fed a piece together, at most. */
 export const LANES = 8;
+
+/** What a decoder's thread is given; `exclusive` as in `BackendOptions`. */
+export interface LoadedModel {
+  config: ModelConfig;
+  weights: DecoderWeights;
+  exclusive: boolean;
+}
+
+export interface BackendOptions {
+  /** That a step computes with. */
+  threads: number;
+  /** Nobody else reads the memory of the weights, so that their bytes may be given up when they are kept in another form. */
+  exclusive?: boolean;
+}
 
 /**
  * What the scheduler asks of the engine that runs the model. Each call is a pure function of the weights and of

@@ -1,9 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { IN_CHECKOUT } from '../../core/installation.ts';
-import type { ModelConfig } from '../../core/model/config.ts';
 import type { SampleRequest, SampleResult } from '../policy.ts';
-import type { DecoderWeights } from './packed-weights.ts';
+import type { LoadedModel } from './backend.ts';
 import type { FromThread, ThreadSettings, ToThread } from './messages.ts';
 
 /** Compiled it needs no loader of TypeScript. */
@@ -56,8 +55,8 @@ export class DecoderThread {
     await this.call((id) => ({ type: 'unload', id }));
   }
 
-  async load(config: ModelConfig, weights: DecoderWeights): Promise<void> {
-    await this.call((id) => ({ type: 'load', id, config, weights }));
+  async load(model: LoadedModel): Promise<void> {
+    await this.call((id) => ({ type: 'load', id, ...model }));
   }
 
   async sample(request: SampleRequest, signal?: AbortSignal): Promise<SampleResult> {

@@ -118,7 +118,8 @@ class Decoder implements LocalPolicy {
     ...[version, config, weights, adapter, dtype = 'float32']: Parameters<LocalPolicy['load']>
   ): Promise<void> {
     if (this.closed) throw closed();
-    const batches = parameterCount(config) <= SMALL_MODEL ? this.options.threads : 1;
+    const large = parameterCount(config) > SMALL_MODEL;
+    const batches = large ? 1 : this.options.threads;
     this.version = undefined;
     const freed =
       this.pool.length === batches ? this.pool.map((thread) => thread.unload()) : this.restart(batches);
@@ -128,7 +129,7 @@ class Decoder implements LocalPolicy {
       dtype === 'float32'
         ? await this.merged(config, weights, adapter)
         : await this.packed(config, weights, adapter, dtype);
-    await Promise.all(pool.map((thread) => thread.load(config, own)));
+    await Promise.all(pool.map((thread) => thread.load({ config, weights: own, exclusive: large })));
     if (this.pool === pool) this.version = version;
   }
 

@@ -1,5 +1,5 @@
 import type { ModelConfig } from '../../core/model/config.ts';
-import type { DecoderBackend } from './backend.ts';
+import type { BackendOptions, DecoderBackend } from './backend.ts';
 import { findAddon } from './native/addon.ts';
 import { NativeBackend } from './native-backend.ts';
 import { OnnxBackend } from './onnx-backend.ts';
@@ -28,13 +28,13 @@ export function createDecoderBackend(
   kind: DecoderBackendKind,
   config: ModelConfig,
   weights: DecoderWeights,
-  threads: number,
+  options: BackendOptions,
 ): Promise<DecoderBackend> {
   if (kind !== 'native') {
     if ('dtype' in weights) throw new Error(`the ${kind} decoder has no ${weights.dtype}`);
-    return OnnxBackend.load(config, weights, threads, kind === 'cuda' ? ['cuda', 'cpu'] : ['cpu']);
+    return OnnxBackend.load(config, weights, options.threads, kind === 'cuda' ? ['cuda', 'cpu'] : ['cpu']);
   }
   const found = findAddon();
   if (!('addon' in found)) throw new Error(found.missing);
-  return Promise.resolve(NativeBackend.load(found, config, weights, threads));
+  return Promise.resolve(NativeBackend.load(found, config, weights, options));
 }

@@ -1,7 +1,6 @@
 import type { Boundary } from '../../core/errors.ts';
-import type { ModelConfig } from '../../core/model/config.ts';
 import type { DecoderBackendKind } from './load-backend.ts';
-import type { DecoderWeights } from './packed-weights.ts';
+import type { LoadedModel } from './backend.ts';
 import type { SampleRequest, SampleResult } from '../policy.ts';
 
 /** How a decoder thread is set up. */
@@ -15,7 +14,7 @@ export interface ThreadSettings {
 }
 
 export type ToThread =
-  | { type: 'load'; id: number; config: ModelConfig; weights: DecoderWeights }
+  | ({ type: 'load'; id: number } & LoadedModel)
   | { type: 'unload'; id: number }
   | { type: 'sample'; id: number; request: SampleRequest }
   | { type: 'abort'; id: number }

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ModelConfig } from '../../core/model/config.ts';
-import { decoderGraph } from '../onnx/decoder-graph.ts';
+import { decoderGraph, EMBEDDING } from '../onnx/decoder-graph.ts';
 import { encodeModel } from '../onnx/onnx-proto.ts';
 import { LANES } from './backend.ts';
-import type { DecoderBackend, PieceRow } from './backend.ts';
+import type { BackendOptions, DecoderBackend, PieceRow } from './backend.ts';
 import type { Draws } from './draws.ts';
 import type { KvBlock, KvRows } from './kv-block.ts';
 import type { DecoderBinding, NativeAddon, OpenRequest, DecoderSession } from './native/addon.ts';
@@ -41,16 +41,22 @@ export class NativeBackend implements DecoderBackend {
     this.openPieces = () => open(LANES, this.session);
   }
 
-  /** The session reads the weights where they are. */
+  /**
+   * The sessions read the weights where they are. `exclusive` ones nobody else reads: once both sessions have packed the
+   * matrices, their pages go back, and the bytes are lost.
+   */
   static load(
     { addon, library }: { addon: NativeAddon; library: string },
     config: ModelConfig,
     weights: DecoderWeights,
-    threads: number,
+    { threads, exclusive = false }: BackendOptions,
   ): NativeBackend {
-    return new NativeBackend(addon, config, (lanes, ...sibling) =>
-      addon.open(library, openRequest(config, weights, { threads, lanes }), ...sibling),
-    );
+    return new NativeBackend(addon, config, (lanes, ...sibling) => {
+      const request = openRequest(config, weights, { threads, lanes });
+      const session = addon.open(library, request, ...sibling);
+      if (exclusive && sibling.length > 0) for (const matrix of packedIn(request)) addon.discard(...matrix);
+      return session;
+    });
   }
 
   async prefill(tokens: readonly number[]): Promise<{ logits: Float32Array; rows: KvRows }> {
@@ -121,6 +127,12 @@ export class NativeBackend implements DecoderBackend {
     return made;
   }
 }
+
+/** Matrices that the library packs, as `discard` takes them: all in float32 but the embedding, where tokens look up their rows. */
+const packedIn = ({ weights, tensors }: OpenRequest): [weights: Uint8Array, start: number, bytes: number][] =>
+  tensors
+    .filter(({ name, type, shape }) => type === 'float32' && shape.length === 2 && name !== EMBEDDING)
+    .map(({ start, shape }) => [weights, start, shape[0]! * shape[1]! * Float32Array.BYTES_PER_ELEMENT]);
 
 /** A session for prompts and decoding, or with `lanes` for pieces of that many sequences. */
 export function openRequest(

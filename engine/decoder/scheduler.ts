@@ -2,12 +2,11 @@ import { GradusError, messageOf } from '../../core/errors.ts';
 import type { ModelConfig } from '../../core/model/config.ts';
 import type { SampleRequest, SampleResult } from '../policy.ts';
 import { LANES } from './backend.ts';
-import type { DecoderBackend } from './backend.ts';
+import type { DecoderBackend, LoadedModel } from './backend.ts';
 import { Batch, type Seats } from './batch.ts';
 import { Draws } from './draws.ts';
 import { kvShape } from './kv-block.ts';
 import { KvCache, type CachedSequence } from './kv-cache.ts';
-import type { DecoderWeights } from './packed-weights.ts';
 import { problemOf } from './request-problem.ts';
 import { logprobOf, Sampler } from './sampler.ts';
 import { Sequence } from './sequence.ts';
@@ -29,7 +28,7 @@ export interface SchedulerSettings {
   maxBatch: number;
 }
 
-type LoadBackend = (config: ModelConfig, weights: DecoderWeights) => Promise<DecoderBackend>;
+type LoadBackend = (model: LoadedModel) => Promise<DecoderBackend>;
 
 /** Everything that belongs to one set of weights, and goes with it. */
 interface Model {
@@ -43,7 +42,7 @@ interface Model {
 }
 
 type Order =
-  | { type: 'load'; id: number; config: ModelConfig; weights: DecoderWeights }
+  | ({ type: 'load'; id: number } & LoadedModel)
   | { type: 'unload'; id: number }
   | { type: 'sample'; id: number; request: SampleRequest };
 
@@ -134,7 +133,7 @@ export class Scheduler {
       const active = this.model?.batch.size ?? 0;
       if (active > 0 && (order.type !== 'sample' || active >= this.settings.maxBatch)) return;
       this.queue.shift();
-      if (order.type === 'load') await this.load(order.id, order.config, order.weights);
+      if (order.type === 'load') await this.load(order);
       else if (order.type === 'unload') {
         await this.unload();
         this.replies.done(order.id);
@@ -142,13 +141,13 @@ export class Scheduler {
     }
   }
 
-  private async load(id: number, config: ModelConfig, weights: DecoderWeights): Promise<void> {
+  private async load({ id, config, weights, exclusive }: { id: number } & LoadedModel): Promise<void> {
     // The old model goes first, so that a load that fails cannot be mistaken for one that went well.
     await this.unload();
     try {
       this.model = {
         config,
-        backend: await this.loadBackend(config, weights),
+        backend: await this.loadBackend({ config, weights, exclusive }),
         sampler: new Sampler(config.vocabSize),
         cache: new KvCache(this.settings.cacheBytes),
         batch: new Batch(kvShape(config), SLOTS),

@@ -11,7 +11,11 @@ import { Scheduler } from './scheduler.ts';
 function serve(port: NonNullable<typeof parentPort>, settings: ThreadSettings): void {
   const post = (message: FromThread) => port.postMessage(message);
   const scheduler = new Scheduler(
-    (config, weights) => createDecoderBackend(settings.backend, config, weights, settings.intraOpThreads),
+    ({ config, weights, exclusive }) =>
+      createDecoderBackend(settings.backend, config, weights, {
+        threads: settings.intraOpThreads,
+        exclusive,
+      }),
     settings,
     {
       done: (id) => post({ type: 'done', id }),

@@ -10,6 +10,8 @@ import type { PackedMatrix } from './packed-matrix.ts';
 
 /** The name under which a session is given the weights, in the order of `weightShapes`, end to end. */
 export const WEIGHTS_FILE = 'weights';
+/** The matrix whose rows are looked up; it is the head as well where they are tied. */
+export const EMBEDDING = 'embed_tokens';
 
 const int = (value: number) => ({ int: value });
 const float = (value: number) => ({ float: value });
@@ -106,7 +108,7 @@ export function decoderGraph(
   const cos = graph.floats('cos_cache', [config.maxPositions, D / 2], tables.cos);
   const sin = graph.floats('sin_cache', [config.maxPositions, D / 2], tables.sin);
 
-  const embedding = weight('embed_tokens', [config.vocabSize, d]);
+  const embedding = weight(EMBEDDING, [config.vocabSize, d]);
   const embedded = packed.get(embedding);
   let residual = embedded
     ? graph.native('PackedGather', [embedding, ids], attributes(embedded), graph.fresh('Gather'))

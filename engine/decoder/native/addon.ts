@@ -18,6 +18,8 @@ export interface NativeAddon {
   /** The session shares with `sibling`, a session of the same weights, what the library keeps of them. */
   open(library: string, model: OpenRequest, sibling?: DecoderSession): DecoderSession;
   close(session: DecoderSession): void;
+  /** Gives the pages of these bytes back to the system, which are zeros from then on; only Linux has such a call. */
+  discard(weights: Uint8Array, start: number, length: number): void;
   prefill(session: DecoderSession, tokens: Int32Array, logits: Float32Array, rows: Float32Array): void;
   bind(session: DecoderSession, block: BindRequest): DecoderBinding;
   step(binding: DecoderBinding, draws: Draws): void;

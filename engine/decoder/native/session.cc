@@ -9,6 +9,10 @@
 #include <malloc.h>
 #endif
 #include <node_api.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 #include <atomic>
 #include <cstdint>
@@ -163,6 +167,13 @@ void initialize(const std::string& library) {
   check(gradus::createOperators(api, &operators));
 }
 
+// The C library keeps what is freed between other blocks, and matrices of the next weights need not fit there.
+void giveBackFreed() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 struct OptionsGuard {
   OrtSessionOptions* options = nullptr;
   ~OptionsGuard() {
@@ -293,10 +304,8 @@ napi_value open(napi_env env, napi_callback_info info) {
       std::shared_lock<std::shared_mutex> lock(domains);
       create();
     }
-#ifdef __GLIBC__
-    // A sibling packs all weights once more before it finds them shared: that memory goes back.
-    if (!alone) malloc_trim(0);
-#endif
+    // A sibling packs all weights once more before it finds them shared.
+    if (!alone) giveBackFreed();
 
     check(napi_create_reference(env, weightsValue, 1, &session->weights), "weights");
     napi_value result;
@@ -324,6 +333,30 @@ napi_value close(napi_env env, napi_callback_info info) {
     session->packed.reset();
     napi_delete_reference(env, session->weights);
     session->weights = nullptr;
+    giveBackFreed();
+    return nullptr;
+  });
+}
+
+// discard(weights, start, length): gives back the pages that lie wholly in these bytes, which are zeros from then on; the
+// bytes stay as they are where a system has no such call.
+napi_value discard(napi_env env, napi_callback_info info) {
+  return guarded(env, [&]() -> napi_value {
+    size_t argc = 3;
+    napi_value args[3];
+    check(napi_get_cb_info(env, info, &argc, args, nullptr, nullptr), "arguments");
+    View<uint8_t> weights = view<uint8_t>(env, args[0], napi_uint8_array, 1, "weights");
+    const int64_t start = integer(env, args[1], "start");
+    const int64_t length = integer(env, args[2], "length");
+    if (start < 0 || length < 0 || start + length > static_cast<int64_t>(weights.length)) {
+      throw Failure{"beyond the weights"};
+    }
+#ifdef __linux__
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto from = (reinterpret_cast<uintptr_t>(weights.data) + static_cast<uintptr_t>(start) + page - 1) / page * page;
+    const auto to = (reinterpret_cast<uintptr_t>(weights.data) + static_cast<uintptr_t>(start + length)) / page * page;
+    if (to > from) madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
+#endif
     return nullptr;
   });
 }
@@ -591,7 +624,7 @@ NAPI_MODULE_INIT() {
     const char* name;
     napi_callback function;
   } functions[] = {{"open", open}, {"close", close}, {"prefill", prefill}, {"bind", bind},        {"step", step},
-                   {"feed", feed}, {"draw", draw},   {"pack", pack},       {"multiply", multiply}};
+                   {"feed", feed}, {"draw", draw},   {"pack", pack},       {"multiply", multiply}, {"discard", discard}};
   for (const auto& [name, function] : functions) {
     napi_value value;
     napi_create_function(env, name, NAPI_AUTO_LENGTH, function, nullptr, &value);

@@ -29,7 +29,7 @@ const prompt = [5, 17, 60, 3];
 
 /** Logits of the plain model after a prompt, and of the masked one. */
 async function logitsOf(kind: DecoderBackendKind, config: ModelConfig): Promise<Float32Array> {
-  const backend = await loadDecoderBackend(kind, config, flat(config, randomWeights(config)), 1);
+  const backend = await loadDecoderBackend(kind, config, flat(config, randomWeights(config)), { threads: 1 });
   onTestFinished(() => backend.dispose());
   return (await backend.prefill(prompt)).logits.slice();
 }

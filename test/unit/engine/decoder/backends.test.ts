@@ -45,7 +45,7 @@ describe.each(kinds)('the %s backend', (kind) => {
   it.each(variants)('agrees with the equations in float64: %s', async (_, change) => {
     const config = { ...smallConfig, ...change };
     const weights = randomWeights(config);
-    const backend = await createDecoderBackend(kind, config, flat(config, weights), 1);
+    const backend = await createDecoderBackend(kind, config, flat(config, weights), { threads: 1 });
     const tokens = tokensOf(1, 40);
     const expected = referenceLogits(config, weights, tokens);
     const { all } = await decode(backend, config, tokens.slice(0, 11), tokens.slice(11));
@@ -60,7 +60,9 @@ describe.each(kinds)('the %s backend', (kind) => {
 
   it.each([1, 2])('gives a sequence the same bits in any company (%i threads inside)', async (threads) => {
     const config = smallConfig;
-    const backend = await createDecoderBackend(kind, config, flat(config, randomWeights(config)), threads);
+    const backend = await createDecoderBackend(kind, config, flat(config, randomWeights(config)), {
+      threads,
+    });
     const prefix = tokensOf(2, 9);
     const rest = tokensOf(3, 50);
     const alone = await decode(backend, config, prefix, rest);
@@ -101,7 +103,9 @@ describe.each(kinds)('the %s backend', (kind) => {
 
   it.each([1, 2])('gives a piece the same bits in any company (%i threads inside)', async (threads) => {
     const config = { ...smallConfig, ...(threads === 2 && { queryKeyNorm: true as const }) };
-    const backend = await createDecoderBackend(kind, config, flat(config, randomWeights(config)), threads);
+    const backend = await createDecoderBackend(kind, config, flat(config, randomWeights(config)), {
+      threads,
+    });
     /** Pieces of these sizes, each in a slot and a block of its own; the first is looked at. */
     const feed = async (sizes: readonly number[], capacity: number) => {
       const draws = new Draws(LANES);
@@ -134,7 +138,7 @@ describe.each(kinds)('the %s backend', (kind) => {
       kind,
       smallConfig,
       flat(smallConfig, randomWeights(smallConfig)),
-      1,
+      { threads: 1 },
     );
     const tokens = tokensOf(4, 60);
     const whole = await backend.prefill(tokens);

@@ -6,6 +6,7 @@ import { exponential } from '../../../../engine/decoder/exponential.ts';
 import { KvBlock, kvShape } from '../../../../engine/decoder/kv-block.ts';
 import { NativeBackend, openRequest } from '../../../../engine/decoder/native-backend.ts';
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
+import type { ModelConfig } from '../../../../core/model/config.ts';
 import type { FeedRequest } from '../../../../engine/decoder/native/addon.ts';
 import { MOST_TOP_K } from '../../../../core/names.ts';
 import { Sampler } from '../../../../engine/decoder/sampler.ts';
@@ -110,7 +111,7 @@ describe.runIf('addon' in found)('the native addon', () => {
     async () => {
       const config = { ...smallConfig, hiddenSize: 1024, intermediateSize: 4096, layers: 2 };
       const large = largeWeights(config);
-      const backend = NativeBackend.load({ addon, library }, config, large, 1);
+      const backend = NativeBackend.load({ addon, library }, config, large, { threads: 1 });
       const { rows } = await backend.prefill([1, 2, 3]);
       const block = new KvBlock(kvShape(config), 1, 64);
       block.insert(rows, rows.length);
@@ -121,9 +122,45 @@ describe.runIf('addon' in found)('the native addon', () => {
     },
   );
 
+  it.runIf(process.platform === 'linux').each([
+    ['tied', {}],
+    [
+      'untied, with biases and norms of heads',
+      { tieEmbeddings: false, queryKeyNorm: true, biases: ['qkv', 'output', 'mlp'] },
+    ],
+  ] as [string, Partial<ModelConfig>][])(
+    'gives up exclusive weights that both sessions have packed, and computes the same bits: %s',
+    async (_, change) => {
+      const config = { ...smallConfig, hiddenSize: 256, intermediateSize: 512, ...change };
+      const bits = async (exclusive: boolean) => {
+        const own = largeWeights(config);
+        const backend = NativeBackend.load({ addon, library }, config, own, { threads: 2, exclusive });
+        const { logits, rows } = await backend.prefill([1, 2, 3]);
+        const block = new KvBlock(kvShape(config), 1, 64);
+        block.insert(rows, rows.length);
+        block.tokens[0] = 7;
+        await backend.step(block);
+        const stepped = backend.logits(block).slice();
+        block.lengths[0]!++;
+        const fed = await backend.feed([{ block, slot: 0, tokens: [4, 5, 6] }], new Draws(LANES));
+        const computed = [logits, stepped, fed.slice(0, config.vocabSize)];
+        await backend.step(block);
+        computed.push(backend.logits(block).slice(), (await backend.prefill([3, 2, 1])).logits);
+        await backend.dispose();
+        return { computed, zeros: own.filter((weight) => weight === 0).length / own.length };
+      };
+      const kept = await bits(false);
+      const given = await bits(true);
+      expect(given.computed).toEqual(kept.computed);
+      expect(kept.zeros).toBe(0);
+      // What is left of these small matrices are the pages at their ends, and the embedding.
+      expect(given.zeros).toBeGreaterThan(0.8);
+    },
+  );
+
   it.skipIf(sanitized)('gives memory back when sessions come and go', async () => {
     const cycle = async () => {
-      const backend = NativeBackend.load({ addon, library }, smallConfig, weights, 1);
+      const backend = NativeBackend.load({ addon, library }, smallConfig, weights, { threads: 1 });
       const { rows } = await backend.prefill([1, 2, 3]);
       const block = new KvBlock(kvShape(smallConfig), 16, 256);
       block.insert(rows, rows.length);

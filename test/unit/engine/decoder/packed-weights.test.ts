@@ -129,7 +129,7 @@ describe.runIf('addon' in found)('packed weights', () => {
   ];
   /** Logits after 11 tokens and after each of the rest, and those of a piece. */
   const logitsOf = async (config: ModelConfig, weights: DecoderWeights): Promise<Float32Array[]> => {
-    const backend = NativeBackend.load(found, config, weights, 1);
+    const backend = NativeBackend.load(found, config, weights, { threads: 1 });
     const tokens = Array.from({ length: 20 }, (_, i) => (7 * i + 3) % config.vocabSize);
     const { logits, rows } = await backend.prefill(tokens.slice(0, 11));
     const block = new KvBlock(kvShape(config), 1, 64);

@@ -8,7 +8,7 @@ import { flat, randomWeights, smallConfig } from '../../../support/engine/random
 test('an order that is given the moment the last one is answered is taken', async () => {
   const answered: ((result: SampleResult) => void)[] = [];
   const scheduler = new Scheduler(
-    (config, weights) => createDecoderBackend(backendKind(), config, weights, 1),
+    ({ config, weights }) => createDecoderBackend(backendKind(), config, weights, { threads: 1 }),
     { cacheBytes: 1e6, maxBatch: 4 },
     {
       done: () => undefined,
@@ -19,7 +19,7 @@ test('an order that is given the moment the last one is answered is taken', asyn
     },
   );
   const weights = flat(smallConfig, randomWeights(smallConfig));
-  await scheduler.submit({ type: 'load', id: 0, config: smallConfig, weights });
+  await scheduler.submit({ type: 'load', id: 0, config: smallConfig, weights, exclusive: false });
   const sample = (id: number) =>
     new Promise<SampleResult>((resolve) => {
       answered[id] = resolve;

@@ -88,7 +88,7 @@ async function probe(
   weights: DecoderWeights,
   threads: number,
 ) {
-  const backend = await createDecoderBackend(kind, config, weights, threads);
+  const backend = await createDecoderBackend(kind, config, weights, { threads });
   const { vocabSize } = config;
   const found = new Map<string, string>();
   for (const length of [1, 40, 200]) {
