@@ -34,6 +34,8 @@ import type {
   Span,
   StoredRequest,
   StoredResult,
+  SynthesizeRequest,
+  SynthesizeResult,
   TakenGroups,
   TakeRequest,
   TrainRequest,
@@ -86,6 +88,8 @@ export interface TrainingPorts {
   keepVariations(request: KeepVariationsRequest): Promise<KeptVariations>;
   evaluate(request: EvaluationRequest): Promise<EvaluationResult>;
   demonstrations(request: DemonstrationsRequest): Promise<BatchResult>;
+  /** Makes the data of a supervised stage. Only asked where the stage does, before its first round. */
+  synthesize(request: SynthesizeRequest): Promise<SynthesizeResult>;
   /** Only asked where the method's plan has scores. */
   score(request: ScoreRequest): Promise<ScoreResult>;
   batch(request: BatchRequest): Promise<BatchResult>;

@@ -20,11 +20,13 @@ import type { HeldModel, OtherPolicySpec, ServedPolicySpec } from './schema/poli
 import type { RetentionSpec } from './schema/retention.ts';
 import type { RewardSpec } from './schema/reward.ts';
 import type { SamplingSpec } from './schema/sampling.ts';
+import type { SynthesisSpec } from './schema/stages/synthesis.ts';
 import type { ProposerArm, SelfPlaySpec } from './schema/stages/self-play.ts';
 import type { Arm } from './schema/tasks.ts';
 import type { VerificationSpec } from './schema/verification.ts';
 import type { Proportion } from './statistics/intervals.ts';
 import type { ArmHowSolved } from './training/how-solved.ts';
+import type { SynthesisFacts } from './training/step-facts.ts';
 import type { WaitingTask } from './training/tasks-again.ts';
 import type { VariedTasks } from './training/from-failures.ts';
 import type { MadePlace } from './training/proposals.ts';
@@ -632,6 +634,31 @@ export interface DemonstrationsRequest {
   updates: UpdatePlan;
   /** For the tokenizer. */
   checkpoint: CheckpointRef;
+}
+
+/** Makes the data of a supervised stage. */
+export interface SynthesizeRequest {
+  run: string;
+  seed: number;
+  stage: string;
+  arms: Arm[];
+  how: SynthesisSpec;
+  /** For the dialect. */
+  checkpoint: CheckpointRef;
+  reward: RewardSpec;
+  limits: EpisodeLimits;
+}
+
+/** What was made; small enough to be carried along. */
+export interface Synthesized {
+  /** Lines of data, as somebody could have given them. */
+  data: BlobRef;
+  facts: SynthesisFacts;
+}
+
+export interface SynthesizeResult extends Synthesized {
+  spans: Span[];
+  incidents: Incident[];
 }
 
 /** What a reward model minimizes: see engine/learner/losses/reward-model.ts. */

@@ -109,6 +109,12 @@ export const variationsKey = (run: string, stage: string, what: 'checked' | 'kep
 export const referencesKey = (run: string, stage: string): string =>
   `runs/${segment(run)}/variations/${segment(stage)}/references.json`;
 
+/** Data that a supervised stage has made, under its own digest, and what became of all that was looked at. */
+export const synthesizedKey = (run: string, stage: string, sha256: string): string =>
+  `runs/${segment(run)}/synthesis/${segment(stage)}/${segment(sha256)}.jsonl`;
+export const synthesisKey = (run: string, stage: string): string =>
+  `runs/${segment(run)}/synthesis/${segment(stage)}/made.json`;
+
 /** A group of an earlier step that was chosen to be replayed. */
 export const replayedCopyKey = (run: string, stage: string, step: number, group: string): string =>
   `runs/${segment(run)}/replayed/${segment(stage)}/${padded(step)}/${segment(group)}.json`;

@@ -55,7 +55,7 @@ export const curriculumActivities = retriedAfterRepair(
 
 /** What plays episodes on the orchestrator, and may take as long as that. */
 export const variationActivities = retriedAfterRepair(
-  proxyActivities<Pick<CurriculumActivities, 'varyFailures'>>({
+  proxyActivities<Pick<CurriculumActivities, 'varyFailures' | 'synthesize'>>({
     taskQueue: QUEUES.orchestrator,
     startToCloseTimeout: '1 hour',
     heartbeatTimeout: HEARTBEAT,

@@ -20,6 +20,7 @@ import type {
   StepAnswerRequest,
   StepFactsRequest,
   StoredRequest,
+  SynthesizeRequest,
   TakeRequest,
   VaryFailuresRequest,
 } from '../../core/requests.ts';
@@ -40,6 +41,7 @@ import { relabelEpisodes } from './relabel.ts';
 import { keepReplayed, replayGroups } from './replay-groups.ts';
 import { buildRewardBatch, collectRewardExamples } from './reward-examples.ts';
 import { collectStored } from './stored-episodes.ts';
+import { synthesize } from './synthesize.ts';
 import { keepVariations, varyFailures } from './vary-failures.ts';
 
 export type CurriculumActivities = Durable<ReturnType<typeof createCurriculum>>;
@@ -84,6 +86,8 @@ export function createCurriculum(deps: CurriculumDependencies) {
     varyFailures: (request: VaryFailuresRequest, signal: AbortSignal) => varyFailures(deps, request, signal),
     keepVariations: (request: KeepVariationsRequest, signal: AbortSignal) =>
       keepVariations(store, request, signal),
+    /** The data that a supervised stage makes of verified trajectories: that of before, where it was made. */
+    synthesize: (request: SynthesizeRequest, signal: AbortSignal) => synthesize(deps, request, signal),
     buildBatch: (request: BatchRequest, signal: AbortSignal) => buildBatch(deps, request, signal),
 
     async keepStepFacts({ run, facts }: StepFactsRequest, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
+import type { RolloutGroup } from '../../core/episode/episode.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import { GradusError } from '../../core/errors.ts';
 import { armName } from '../../core/names.ts';
@@ -32,15 +32,10 @@ import {
 } from '../../store/training/variations.ts';
 import { IncidentList } from '../incident-list.ts';
 import type { Speaking } from '../rollout/policies.ts';
-import { verifyAll } from '../verification/verify-episodes.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
 import { dialectsOf } from './dialects.ts';
-import { referenceEpisode } from './reference-episode.ts';
-
-/** Held-out and test tasks of a level that no variation may ask, from the first one on: evaluations draw these. */
-const MEASURED = 512;
-/** How many of an expert's ways are looked at for one that is to be imitated. */
-const MOST_WAYS = 32;
+import { measuredPrompts, promptName } from './measured-prompts.ts';
+import { verifiedSolution } from './verified-solution.ts';
 
 type Failed = Omit<CheckedVariations['failed'][number], 'variations'>;
 
@@ -145,7 +140,7 @@ export async function checkedVariations(
   request: Pick<VaryFailuresRequest, 'run' | 'seed' | 'stage' | 'arms' | 'variations' | 'reward' | 'limits'>,
   asker: HostCaller,
 ): Promise<Omit<CheckedVariations, 'critic'> & { references: Pick<RolloutGroup, 'tasks' | 'episodes'> }> {
-  const measured = await measuredPrompts(environments, request, asker);
+  const measured = await measuredPrompts(environments, request.arms, asker);
   const tasks: CheckedVariations['tasks'] = [];
   const references: Pick<RolloutGroup, 'tasks' | 'episodes'> = { tasks: [], episodes: [] };
   const known = new Set<string>();
@@ -161,9 +156,9 @@ export async function checkedVariations(
     known.add(name);
     const ref: MadeTaskRef = { ...taskRefOf(of), made: [proposal] };
     const id = `${request.run}/${request.stage}/variation-${known.size}`;
-    const solved = await solution(environments, dialectFor, ref, id, request, asker);
+    const solved = await verifiedSolution(environments, dialectFor, ref, id, request, asker);
     if ('reason' in solved) return { kind: 'unsolved', reason: solved.reason };
-    if (measured.has(JSON.stringify([environment, solved.task.prompt])))
+    if (measured.has(promptName(environment, solved.task.prompt)))
       return { kind: 'set-aside', reason: 'a task that measures asks the same' };
     const reference = tasks.length;
     tasks.push({ arm: { environment, level }, of: taskRefOf(of), proposal, canonical });
@@ -184,66 +179,6 @@ export async function checkedVariations(
     all.push({ ...one, variations });
   }
   return { failed: all, tasks, references };
-}
-
-/** What the tasks ask that evaluations begin with: an environment that is wrong about a split must not train on them. */
-async function measuredPrompts(
-  environments: Environments,
-  { arms }: Pick<VaryFailuresRequest, 'arms'>,
-  asker: HostCaller,
-): Promise<Set<string>> {
-  const prompts = new Set<string>();
-  for (const { environment: name, level } of arms)
-    for (const split of ['heldout', 'test'] as const) {
-      const environment = environmentOf(environments, name);
-      const count = Math.min(MEASURED, environment.taskCount(split, level));
-      const refs = Array.from({ length: count }, (_, index) => ({ environment: name, split, level, index }));
-      for (const task of await environment.tasks(refs, asker))
-        if (!(task instanceof GradusError)) prompts.add(JSON.stringify([name, task.prompt]));
-    }
-  return prompts;
-}
-
-/** The episode of an expert that verifiers pass, or why there is none. */
-async function solution(
-  environments: Environments,
-  dialectFor: (environment: Speaking) => Dialect,
-  ref: MadeTaskRef,
-  id: string,
-  { reward, limits }: Pick<VaryFailuresRequest, 'reward' | 'limits'>,
-  asker: HostCaller,
-): Promise<{ task: GroupTask; episode: Episode } | { reason: string }> {
-  const environment = environmentOf(environments, ref.environment);
-  try {
-    const { prompt, tools, demonstration } = await toImitate();
-    const dialect = dialectFor(tools ? { tools } : environment);
-    const { turns } = demonstration;
-    const played = await referenceEpisode(environment, dialect, { ref, tools, turns }, id, asker);
-    const { length } = played.tokens;
-    if (turns.length > limits.maxTurns || length > limits.maxCompletionTokens)
-      return { reason: `takes ${turns.length} turns and ${length} tokens, more than an episode has` };
-    const samplerLogprobs = played.tokens.map(() => 0);
-    const episode: Episode = { sample: 0, task: 0, samplerLogprobs, ...played };
-    const [outcome] = await verifyAll(environments, [{ ref, episode }], reward, asker);
-    if (succeeded(reward.components, outcome!) !== true)
-      return { reason: `what an expert does is no success: ${JSON.stringify(outcome).slice(0, 500)}` };
-    const promptTokens = dialect.promptTokens([{ role: 'user', content: prompt }]);
-    const task: GroupTask = { ref, prompt, promptTokens, ...(tools && { tools }) };
-    return { task, episode: { ...episode, outcome: outcome! } };
-  } catch (error) {
-    if (!(error instanceof GradusError) || asker.signal.aborted) throw error;
-    return { reason: error.message };
-  }
-
-  /** Some of an expert's ways show what not to do. */
-  async function toImitate() {
-    for (let way = 0; way < MOST_WAYS; way++) {
-      const [shown] = await environment.demonstrations([{ ref, index: way }], asker);
-      if (shown instanceof GradusError) throw shown;
-      if (shown!.demonstration.weight > 0) return shown!;
-    }
-    throw new GradusError('environment', 'demonstration', `${ref.environment} shows only what not to do`);
-  }
 }
 
 /** Keeps what a critic says is neither out of reach nor known, as a task source under its own digest. */

@@ -5,6 +5,7 @@ interface Stage {
   algorithm?: { minibatch?: number };
   collect?: { kind: string };
   selfPlay?: { proposals: number };
+  synthesis?: { tasks?: number; alternatives?: number };
   [field: string]: unknown;
 }
 
@@ -18,6 +19,7 @@ export function quickly(spec: RecipeRun['spec']): RecipeRun['spec'] {
     stage.kind === 'supervised'
       ? {
           ...stage,
+          ...(stage.synthesis && { synthesis: { ...stage.synthesis, tasks: 6, alternatives: 1 } }),
           minibatch: 4,
           updatesPerRound: 2,
           maxRounds: 1,

@@ -88,6 +88,7 @@ export const metricsOutput = z.strictObject({
   heldOut: record('held-out success; null where it was not measured'),
   rewardModel: record('how well the models of a reward stage judge held-out episodes').optional(),
   criteria: z.array(record('how far a criterion of a supervised stage is')).optional(),
+  synthesis: record('what a supervised stage has made of verified trajectories').optional(),
   estimates: record('success by environment and level'),
   change: count.optional(),
   adjusted: record("how the step's settings differed from the spec"),

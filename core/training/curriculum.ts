@@ -159,7 +159,8 @@ function runStage(
   if (stage.kind === 'supervised') {
     const shownBefore: Shown = { rounds: 0, tasks: 0 };
     earlier.forEach((one, i) => {
-      if (one.kind !== 'supervised') return;
+      // What is made of trajectories is no demonstration, so those after it are the same with it and without it.
+      if (one.kind !== 'supervised' || one.synthesis) return;
       const rounds = finished[i]!.steps;
       shownBefore.rounds += rounds;
       shownBefore.tasks += rounds * demonstrationsOf(one);

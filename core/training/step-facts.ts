@@ -42,6 +42,8 @@ export interface StepFacts {
   rewardModel?: RewardModelQuality;
   /** Of a supervised stage that asks whether it is enough: how far each criterion is; absent of others. */
   criteria?: Criterion[];
+  /** Of a supervised stage that makes its own data: what was made before its first round; absent of others. */
+  synthesis?: SynthesisFacts;
   /** What the stage knows of its arms after this step; empty in a warm start. */
   estimates: ArmEstimates;
   /** Number of the newest change of the run that held in the step (`runs/<run>/changes`); absent where there is none. */
@@ -113,6 +115,32 @@ export interface FailureFacts {
   kept: number;
   /** SHA-256 of the task source; null where nothing is kept. */
   source: string | null;
+}
+
+/** What a supervised stage has made of verified trajectories. Tasks are kept or left out by one of three reasons. */
+export interface SynthesisFacts {
+  /** Tasks of the train split that were looked at. */
+  tasks: number;
+  /** What their own expert does not pass. */
+  unsolved: number;
+  /** Tasks that measure ask the same. */
+  setAside: number;
+  /** Tasks that another one is. */
+  known: number;
+  /** Other actions that were looked at; of these, those that do what was done, and those that nobody can call worse. */
+  actions: number;
+  same: number;
+  notWorse: number;
+  /** Steps of trajectories with too few other actions to choose among. */
+  tooFew: number;
+  /** Examples that the dialect cannot write, or the model has no room for. */
+  unwritable: number;
+  /** Examples that are kept, by kind. */
+  first: number;
+  plans: number;
+  choices: number;
+  /** SHA-256 of the data. */
+  source: string;
 }
 
 /** What the two roles of a step of self-play came to. Sums and counts, so that steps add up. */

@@ -5,7 +5,7 @@ import type { TrainingPorts } from '../ports.ts';
 import { STOP, stopOrThrow } from '../question.ts';
 import type { Question } from '../question.ts';
 import type { CheckpointRef } from '../refs.ts';
-import type { EvaluationResult } from '../requests.ts';
+import type { EvaluationResult, Synthesized } from '../requests.ts';
 import type { CurriculumSpec } from '../schema/curriculum-spec.ts';
 import type { SupervisedStageSpec } from '../schema/stages/supervised.ts';
 import { criteriaOf, criterionInWords } from './enough.ts';
@@ -46,6 +46,8 @@ export interface SupervisedState {
   /** Rounds that it may take: as many as the spec says, and as many again each time that a person gives it more. */
   maxRounds: number;
   checkpoint: CheckpointRef;
+  /** The data that it has made, where it makes its own. */
+  made?: Synthesized;
   /** Losses of the latest rounds, oldest first, where the stage asks whether it is enough. */
   losses?: number[];
 }
@@ -88,9 +90,9 @@ export async function superviseStage(
     if ((await gate(state)) === 'stop') return end('stopped', 'stopped by a person');
     const start = ports.now();
     const round = state.round + 1;
-    const done = await trainAndMeasure(round).catch(stopOrThrow);
+    const done = await makeTrainAndMeasure(round).catch(stopOrThrow);
     if (done === 'stop') return end('stopped', 'stopped by a person in the middle of a round');
-    const { demonstrations, trained, evaluation } = done;
+    const { synthesized, demonstrations, trained, evaluation } = done;
     const { enough } = stage.graduation;
     const { loss } = trained.metrics;
     const losses = [...(state.losses ?? []), ...(loss === null ? [] : [loss])].slice(-(enough?.rounds ?? 0));
@@ -110,14 +112,20 @@ export async function superviseStage(
       batch: batchFacts(demonstrations),
       heldOut: heldOutFacts(evaluation),
       ...(criteria && { criteria }),
+      ...(state.made && { synthesis: state.made.facts }),
       estimates: {},
       adjusted: null,
       alarms: [],
       decision,
       ...learnerFacts(trained, {
         endedAt,
-        seconds: splitTime(start, endedAt, [...demonstrations.spans, ...trained.spans, ...evaluation.spans]),
-        incidents: evaluation.incidents ?? [],
+        seconds: splitTime(start, endedAt, [
+          ...(synthesized?.spans ?? []),
+          ...demonstrations.spans,
+          ...trained.spans,
+          ...evaluation.spans,
+        ]),
+        incidents: [...(synthesized?.incidents ?? []), ...(evaluation.incidents ?? [])],
       }),
     });
     const pinned = [
@@ -167,6 +175,25 @@ export async function superviseStage(
     return { kind: 'stuck', reason, action: 'ask', question: questionOf(reason, rounds, stage) };
   }
 
+  /** Makes the data of the stage before its first round, where the stage makes its own. */
+  async function makeTrainAndMeasure(round: number) {
+    const { synthesis: how } = stage;
+    if (!how || state.made) return { ...(await trainAndMeasure(round)), synthesized: null };
+    const synthesized = await ports.synthesize({
+      run,
+      seed,
+      stage: stage.name,
+      arms: stage.arms,
+      how,
+      checkpoint: state.checkpoint,
+      reward,
+      limits: sampling,
+    });
+    const { data, facts } = synthesized;
+    state = { ...state, made: { data, facts } };
+    return { synthesized, ...(await trainAndMeasure(round)) };
+  }
+
   async function trainAndMeasure(round: number) {
     const demonstrations = await ports.demonstrations({
       run,
@@ -184,6 +211,7 @@ export async function superviseStage(
             ...(stage.objective && { prefers: stage.objective.kind }),
           },
         }),
+      ...(state.made && { given: { source: state.made.data.key, ref: state.made.data } }),
       limits: sampling,
       updates: {
         minibatch: stage.minibatch * sequencesOfExample(stage),

@@ -22,6 +22,7 @@ import { RunStanding } from './run/standing.tsx';
 import { RunCharts } from './run/charts.tsx';
 import { Happened } from './run/happened.tsx';
 import { TasksFromFailures } from './run/failures.tsx';
+import { Synthesis } from './run/synthesis.tsx';
 import { Outcomes } from './run/outcomes.tsx';
 import { Arms } from './run/arms.tsx';
 import { Steps } from './run/steps.tsx';
@@ -174,6 +175,7 @@ const Page: FC<PageProps> = ({ view, why, context, pending, reviews }) => {
       <Live id="outcomes">
         <Outcomes steps={steps} />
         <TasksFromFailures steps={steps} />
+        <Synthesis steps={steps} />
       </Live>
       <Live id="arms">{last && Object.keys(last.estimates).length > 0 && <Arms step={last} />}</Live>
       <Live id="steps">

@@ -87,6 +87,22 @@ const facts = jsonCodec<StepFacts & { format: string }>(
         }),
       )
       .optional(),
+    synthesis: z
+      .looseObject({
+        tasks: count,
+        unsolved: count,
+        setAside: count,
+        known: count,
+        actions: count,
+        same: count,
+        notWorse: count,
+        tooFew: count,
+        unwritable: count,
+        first: count,
+        plans: count,
+        choices: count,
+      })
+      .optional(),
     alarms: z.array(
       z.looseObject({
         name: z.string(),

@@ -76,6 +76,7 @@ export function plainTraining(options: PlainRunOptions, signal: AbortSignal) {
     rewardQuality: (request) => training.rewardQuality(request, signal),
     varyFailures: (request) => curriculum.varyFailures(request, signal),
     keepVariations: (request) => curriculum.keepVariations(request, signal),
+    synthesize: (request) => curriculum.synthesize(request, signal),
     evaluate: (request) => evaluate(ports, request),
     demonstrations: (request) => curriculum.buildDemonstrations(request, signal),
     score: (request) => training.scoreTokens(request, signal),

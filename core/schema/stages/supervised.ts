@@ -11,6 +11,7 @@ import type { Refuse, SpecEnvironments } from '../check.ts';
 import { count, fraction, name } from '../../fields.ts';
 import type { Path } from '../strict.ts';
 import { armName } from '../../names.ts';
+import { checkSynthesis, synthesisSchema } from './synthesis.ts';
 import { supervisedOptimizerSchema } from '../optimizer.ts';
 import type { OptimizerSpec } from '../optimizer.ts';
 import type { SamplingSpec } from '../sampling.ts';
@@ -42,6 +43,7 @@ export const supervisedStageSchema = z
       .describe(
         'Imitate this data and no expert: a JSONL file that the worker can read, or s3:// and a key of the bucket. Held-out success is measured on the tasks all the same.',
       ),
+    synthesis: synthesisSchema,
     algorithm: preferenceSchema
       .optional()
       .describe(
@@ -124,15 +126,17 @@ export const supervisedStageOf = ({ tasks, ...stage }: WrittenSupervisedStage): 
 
 /** `at` is the path of the stage. */
 export function checkSupervisedStage(
-  { tasks, data, algorithm, minibatch, updatesPerRound, graduation }: WrittenSupervisedStage,
+  stage: WrittenSupervisedStage,
   { maxTurns }: Pick<SamplingSpec, 'maxTurns'>,
   at: Path,
   environments: SpecEnvironments,
   refuse: Refuse,
 ): void {
+  const { tasks, data, algorithm, synthesis, minibatch, updatesPerRound, graduation } = stage;
   checkTasks(tasks, [...at, 'tasks'], environments, refuse);
+  checkSynthesis(stage, at, environments, refuse);
   tasks.forEach(({ environment }, i) => {
-    if (data === undefined && environments.get(environment)?.demonstrates === false)
+    if (data === undefined && !synthesis && environments.get(environment)?.demonstrates === false)
       refuse(
         [...at, 'tasks', i, 'environment'],
         `"${environment}" has no expert to imitate (demonstrate()). Begin with an imported model (model.from), or with another run's episodes (an rl stage that collects stored ones, by rft say). Or begin with levels that a fresh model sometimes solves`,
@@ -146,7 +150,7 @@ export function checkSupervisedStage(
         `${maxTurns} turns leave no room for the demonstrations of ${armName({ environment, level })}, the shortest of which takes ${turns}: write "maxTurns": ${turns} or more`,
       );
   }
-  if (algorithm && data === undefined)
+  if (algorithm && data === undefined && !synthesis)
     refuse(
       [...at, 'algorithm'],
       `${algorithm.kind} learns from preferences, and none are given: name them in "data", or write an rl stage, which prefers among its own samples`,

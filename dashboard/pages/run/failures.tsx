@@ -1,8 +1,7 @@
 import type { FC } from 'hono/jsx';
 import type { FailureFacts } from '../../../core/training/step-facts.ts';
 import type { StoredStep } from '../../../store/training/step-facts.ts';
-import { Text } from '../../parts/text.tsx';
-import { Table, numeric } from '../../parts/table.tsx';
+import { MadeByStage } from './made-by-stage.tsx';
 
 const COLUMNS: [keyof Omit<FailureFacts, 'source'>, string][] = [
   ['failed', 'failed tasks'],
@@ -20,25 +19,12 @@ const COLUMNS: [keyof Omit<FailureFacts, 'source'>, string][] = [
 export const TasksFromFailures: FC<{ steps: readonly StoredStep[] }> = ({ steps }) => {
   const stages = new Map<string, FailureFacts>();
   for (const { stage, rollout } of steps) if (rollout?.fromFailures) stages.set(stage, rollout.fromFailures);
-  if (stages.size === 0) return null;
   return (
-    <>
-      <h2>Tasks from failures</h2>
-      <Table
-        caption="Variations of tasks that an earlier stage failed: kept, or left out, by reason"
-        columns={['stage', ...COLUMNS.map(([, label]) => numeric(label))]}
-      >
-        {[...stages].map(([stage, facts]) => (
-          <tr>
-            <th scope="row">
-              <Text value={stage} max={100} />
-            </th>
-            {COLUMNS.map(([key]) => (
-              <td class="number">{facts[key] ?? 'no filter'}</td>
-            ))}
-          </tr>
-        ))}
-      </Table>
-    </>
+    <MadeByStage
+      heading="Tasks from failures"
+      caption="Variations of tasks that an earlier stage failed: kept, or left out, by reason"
+      columns={COLUMNS}
+      stages={stages}
+    />
   );
 };

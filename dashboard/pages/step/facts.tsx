@@ -70,6 +70,12 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
             {amountText(rollout.fromFailures.failed, 'failed task')}
           </Fact>
         )}
+        {facts.synthesis && (
+          <Fact term="synthesis">
+            {amountText(facts.synthesis.first, 'first action')}, {amountText(facts.synthesis.plans, 'plan')}{' '}
+            and {amountText(facts.synthesis.choices, 'choice')} of {amountText(facts.synthesis.tasks, 'task')}
+          </Fact>
+        )}
         {batch && (
           <Fact term="trained on">
             {batch.sequences} sequences, {shortNumber(batch.maskedTokens)} of {shortNumber(batch.tokens)}{' '}

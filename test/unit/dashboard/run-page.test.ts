@@ -6,7 +6,7 @@ import type { Context } from '../../../dashboard/context.ts';
 import { runPage } from '../../../dashboard/pages/run.tsx';
 import type { RunObserver, RunView } from '../../../runs/overview/run.ts';
 import type { Sources } from '../../../runs/sources.ts';
-import { someFailureFacts } from '../core/training/scripted-training.ts';
+import { someFailureFacts, someSynthesisFacts } from '../core/training/scripted-training.ts';
 import { noOutcomes } from '../../../core/episode/outcome.ts';
 import { noBehaviour } from '../../../core/training/behaviour.ts';
 import { someStep } from '../../support/some-step.ts';
@@ -91,4 +91,14 @@ test('the page of a run tells how many tasks came of failures, and what the othe
   expect(text).toContain('failed tasks variations kept too hard too easy not solved held out duplicates');
   expect(text).toContain('phase-2 4 8 3 no filter 1 0 1 1 1');
   expect(await pageOf(seen(saying('completed')))).not.toContain('Tasks from failures');
+});
+
+test('the page of a run tells what a stage has made of trajectories, and what was left out', async () => {
+  const step = { ...someStep({ stage: 'continual', synthesis: someSynthesisFacts }), answer: null };
+  const text = (await pageOf(seen(saying('completed')), [step]))
+    .replaceAll(/<[^>]+>/gu, ' ')
+    .replaceAll(/\s+/gu, ' ');
+  expect(text).toContain('duplicates first actions plans choices too few alternatives');
+  expect(text).toContain('continual 8 1 1 1 5 5 9 1 0 20 2 3');
+  expect(await pageOf(seen(saying('completed')))).not.toContain('Synthesis');
 });

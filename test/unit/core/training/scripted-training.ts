@@ -36,6 +36,8 @@ import type {
   Span,
   StoredRequest,
   StoredResult,
+  SynthesizeRequest,
+  SynthesizeResult,
   TakenGroups,
   TakeRequest,
   TrainRequest,
@@ -44,7 +46,7 @@ import type {
   VaryFailuresRequest,
 } from '../../../../core/requests.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
-import type { FailureFacts, StepFacts } from '../../../../core/training/step-facts.ts';
+import type { FailureFacts, StepFacts, SynthesisFacts } from '../../../../core/training/step-facts.ts';
 import { reportOf } from '../../../../core/training/step-report.ts';
 import type { StageInput } from '../../../../core/training/stage.ts';
 import { algorithmWith } from '../../../support/algorithm.ts';
@@ -171,6 +173,22 @@ export const someFailureFacts: FailureFacts = {
   source: 's',
 };
 
+export const someSynthesisFacts: SynthesisFacts = {
+  tasks: 8,
+  unsolved: 1,
+  setAside: 1,
+  known: 1,
+  actions: 20,
+  same: 2,
+  notWorse: 3,
+  tooFew: 1,
+  unwritable: 0,
+  first: 5,
+  plans: 5,
+  choices: 9,
+  source: 'm',
+};
+
 /** Training in memory: everything that was asked is kept, in order, and every answer follows the script. */
 export class ScriptedTraining implements TrainingPorts {
   readonly rollouts: GroupRequest[][] = [];
@@ -286,6 +304,17 @@ export class ScriptedTraining implements TrainingPorts {
       counts,
       facts: { ...someFailureFacts, kept: counts[Object.keys(counts)[0]!]! },
       spans: [],
+    };
+  }
+  readonly synthesized: SynthesizeRequest[] = [];
+
+  async synthesize(request: SynthesizeRequest): Promise<SynthesizeResult> {
+    this.synthesized.push(request);
+    return {
+      data: { key: 'made.jsonl', sha256: 'm', bytes: 1 },
+      facts: someSynthesisFacts,
+      spans: [{ part: 'verification', start: this.time, end: this.time }],
+      incidents: [],
     };
   }
   readonly replayKept: KeepReplayedRequest[] = [];

@@ -232,3 +232,29 @@ test('preferences are held to what the stage begins with, which is kept', async 
   );
   expect(ports.retained[1]!.pinned).toContainEqual(checkpoint('initial'));
 });
+
+test('a stage that makes its data does so once, before its first round, and is shown nothing else', async () => {
+  const synthesis = {
+    kind: 'actions' as const,
+    tasks: 8,
+    alternatives: 3,
+    weights: { first: 1, plans: 1, choices: 1 },
+  };
+  const over = { stage: { ...stage, synthesis } };
+  const states: SupervisedState[] = [];
+  const watched = async (state: SupervisedState): Promise<'go'> => {
+    states.push(state);
+    return 'go';
+  };
+  const { ports } = await run({ heldOut: [0.1, 0.3, 0.5] }, watched, null, over);
+  expect(ports.synthesized).toMatchObject([{ run: 'run', stage: 'warm-start', how: synthesis, reward }]);
+  expect(ports.synthesized[0]!.checkpoint).toEqual(checkpoint('initial'));
+  const given = { source: 'made.jsonl', ref: { key: 'made.jsonl', sha256: 'm', bytes: 1 } };
+  expect(ports.demonstrationRounds.map((round) => round.given)).toEqual([given, given, given]);
+  expect(ports.facts.map(({ synthesis: facts }) => facts?.source)).toEqual(['m', 'm', 'm']);
+  // Where it was carried elsewhere after a round, it goes on with what it has made.
+  const later = await run({ heldOut: [0.5] }, go, states[1]!, over);
+  expect(later.ports.synthesized).toEqual([]);
+  expect(later.ports.demonstrationRounds.map((round) => round.given)).toEqual([given]);
+  expect((await run({ heldOut: [0.5] })).ports.facts[0]).not.toHaveProperty('synthesis');
+});
