@@ -253,7 +253,7 @@ test('a stage that makes its data does so once, before its first round, and is s
   expect(ports.demonstrationRounds.map((round) => round.given)).toEqual([given, given, given]);
   expect(ports.facts.map(({ synthesis: facts }) => facts?.source)).toEqual(['m', 'm', 'm']);
   // Where it was carried elsewhere after a round, it goes on with what it has made.
-  const later = await run({ heldOut: [0.5] }, go, states[1]!, over);
+  const later = await run({ heldOut: [0.5] }, go, states[1], over);
   expect(later.ports.synthesized).toEqual([]);
   expect(later.ports.demonstrationRounds.map((round) => round.given)).toEqual([given]);
   expect((await run({ heldOut: [0.5] })).ports.facts[0]).not.toHaveProperty('synthesis');
