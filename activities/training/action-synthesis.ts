@@ -156,6 +156,9 @@ export async function synthesizeActions(
   async function alternatives(trajectory: Trajectory, step: number, random: RandomStream): Promise<Action[]> {
     const arm = armName(trajectory.ref);
     const others = [...trajectories.values()].filter((one) => one !== trajectory && armName(one.ref) === arm);
+    // An answer stands among answers: nobody can say that a call is worse than one.
+    const like = ({ turns }: Trajectory): readonly DemonstrationTurn[] =>
+      trajectory.turns[step]!.answer === undefined ? turns : turns.slice(-1);
     const said = trajectory.observed.flat().filter((text) => text.length <= SHORT && !text.includes('\n'));
     const taken = new Set(trajectory.turns.map((turn) => nameOf(actionOf(turn))));
     const looked = new Set<string>();
@@ -163,7 +166,7 @@ export async function synthesizeActions(
     for (let i = 0; i < TRIES * how.alternatives && found.length < how.alternatives; i++) {
       const hasty = said.length > 0 && random.uniform() < HASTY;
       if (!hasty && others.length === 0) continue;
-      const action = hasty ? { answer: random.pick(said) } : actionOf(random.pick(random.pick(others).turns));
+      const action = hasty ? { answer: random.pick(said) } : actionOf(random.pick(like(random.pick(others))));
       const name = nameOf(action);
       if (looked.has(name)) continue;
       looked.add(name);

@@ -236,3 +236,26 @@ test('what the dialect cannot write is counted, and not kept', async () => {
   expect(made.facts).toMatchObject({ plans: 0, unwritable: 6 });
   expect(made.lines.every((line) => (JSON.parse(line) as Json) !== null)).toBe(true);
 });
+
+test('an answer that verifiers pass in another spelling, and a call that brings the answer, are no alternatives', async () => {
+  const seven: Environment = {
+    ...calculator,
+    task: (ref) => {
+      const expression = ref.index % 2 === 0 ? '1+2+4' : '9-2';
+      return { ...calculator.task({ ...ref, made: [{ expression, told: false }] }), ref };
+    },
+    demonstrate: (task, index) => {
+      const { turns, weight } = calculator.demonstrate(task, index);
+      const isOther = task.prompt.includes('9');
+      return { turns: isOther ? [...turns.slice(0, -1), { answer: '7.0' }] : turns, weight };
+    },
+  };
+  // No task of it measures: those that do would be the same two.
+  const made = await make(
+    { ...seven, task: (ref) => (ref.split === 'train' ? seven.task(ref) : calculator.task(ref)) },
+    'exact-match',
+    { levels: [2], how: { tasks: 30, alternatives: 2 } },
+  );
+  expect(made.facts).toMatchObject({ tasks: 30, known: 28, first: 2, choices: 0, tooFew: 5 });
+  expect(made.facts.notWorse).toBeGreaterThan(3);
+});
