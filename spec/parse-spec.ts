@@ -10,7 +10,7 @@ import { checkEvaluation, evaluationOf } from '../core/schema/evaluation.ts';
 import { checkModel, modelOf } from '../core/schema/model.ts';
 import type { NamedModel } from '../core/schema/model.ts';
 import { checkHandOver, checkPolicy, checkRounding, policyOf } from '../core/schema/policy.ts';
-import { checkReward, checkRewardModel, rewardSpecOf } from '../core/schema/reward.ts';
+import { checkReward, checkRewardModel, learnedTierOf, rewardSpecOf } from '../core/schema/reward.ts';
 import { checkSampling } from '../core/schema/sampling.ts';
 import { checkStages, stagesOf } from '../core/schema/stages/stages.ts';
 import { checkVerification, verificationOf } from '../core/schema/verification.ts';
@@ -117,7 +117,11 @@ function normalize(written: WrittenSpec, run: string, environments: SpecEnvironm
   const { model, stages } = written;
   const verification =
     written.verification &&
-    verificationOf(written.verification, environments.get(stages[0]!.tasks[0]!.environment)!);
+    verificationOf(
+      written.verification,
+      environments.get(stages[0]!.tasks[0]!.environment)!,
+      written.reward.model && learnedTierOf(written.reward.model, written.seed),
+    );
   const taskVersions = Object.fromEntries(
     usedBy(written, environments).flatMap(({ name, version }) => (version ? [[name, version]] : [])),
   );

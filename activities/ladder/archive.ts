@@ -1,4 +1,5 @@
 import { predict } from '../../core/ladder/calibration.ts';
+import { lineOfBasis } from '../../core/ladder/learned-tier.ts';
 import type { WantedVerdict } from '../../core/ladder/requests.ts';
 import { lastCalibrations } from './calibrate.ts';
 import { archivePrefix, heardKey } from '../../store/keys.ts';
@@ -28,7 +29,7 @@ export async function readArchive(
   for (const [name, wish] of deferred) {
     const { verifier: asked, version, digest } = wish.ask.request;
     if (await store.head(heardKey(run, asked, version, digest), { signal })) continue;
-    const known = wish.basis && calibrations?.[wish.basis.rung];
+    const known = wish.basis && calibrations && lineOfBasis(wish.basis, calibrations);
     open.push([name, known ? { ...wish, value: predict(known, wish.basis!.score).mean } : wish]);
   }
   return open.toSorted(([a, x], [b, y]) => y.value - x.value || (a < b ? -1 : 1)).map(([, wish]) => wish);

@@ -1,5 +1,7 @@
 import { isRewarded } from '../../core/episode/outcome.ts';
 import type { Episode } from '../../core/episode/episode.ts';
+import { learnedName } from '../../core/ladder/learned-tier.ts';
+import type { LearnedTier, LearnedVerdict } from '../../core/ladder/learned-tier.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { VerdictRequest, CheaperVerdict } from '../../core/ladder/requests.ts';
 import { tierQueue } from '../../core/names.ts';
@@ -39,13 +41,17 @@ const SAID = 300;
 
 /** What the tiers below have said of a candidate; those that were not asked are left out. */
 export function cheaperVerdicts(
-  { episode, views }: Pick<LadderCandidate, 'episode' | 'views'>,
-  tiers: readonly Pick<TierSpec, 'verifier'>[],
+  { episode, views, learned: said }: Pick<LadderCandidate, 'episode' | 'views' | 'learned'>,
+  {
+    rungs: tiers,
+    learned,
+  }: { rungs: readonly Pick<TierSpec, 'verifier'>[]; learned?: LearnedTier | undefined },
   below: number,
 ): CheaperVerdict[] {
   return views.slice(0, below).flatMap((view, tier): CheaperVerdict[] => {
     const { verifier } = tiers[tier]!;
-    if (tier === 0) return [fastVerdict(verifier, episode)];
+    if (tier === 0)
+      return [fastVerdict(verifier, episode), ...(said && learned ? [modelVerdict(said, learned)] : [])];
     if (!view?.answer) return [];
     const { answer, meaning } = view;
     const text = answer.kind === 'abstained' ? answer.reason : (meaning?.evidence ?? answer.evidence);
@@ -61,6 +67,13 @@ export function cheaperVerdicts(
     ];
   });
 }
+
+const modelVerdict = ({ expected, uncertainty }: LearnedVerdict, { stage }: LearnedTier): CheaperVerdict => ({
+  verifier: learnedName(stage),
+  version: null,
+  score: expected,
+  uncertainty,
+});
 
 function fastVerdict(verifier: string, { outcome }: Episode): CheaperVerdict {
   const component =

@@ -48,7 +48,7 @@ export function createAssessment(deps: LadderDependencies) {
         const view = candidate.views[1];
         if (!view || view.answer !== null || !passed(candidate, request.rungs)) continue;
         const { run, rungs: tiers } = request;
-        const cheaper = cheaperVerdicts(candidate, tiers, 1);
+        const cheaper = cheaperVerdicts(candidate, { rungs: tiers }, 1);
         const ask = askOf(view, candidate.environment.name, { run, reviewers: tiers[1].reviewers, cheaper });
         asks.set(view.digest, { ask, value: 0, basis: null });
       }

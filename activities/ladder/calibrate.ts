@@ -1,5 +1,7 @@
+import { groupBy } from '../../core/group-by.ts';
 import { addPairs } from '../../core/ladder/calibration.ts';
 import type { Calibration, ScorePair } from '../../core/ladder/calibration.ts';
+import { lineBelow } from '../../core/ladder/learned-tier.ts';
 import type { LadderRequest } from '../../core/ladder/requests.ts';
 import type { LadderCandidate } from './candidates.ts';
 import { calibrationKey, calibrationPrefix, pairKey } from '../../store/keys.ts';
@@ -10,7 +12,7 @@ import type { ObjectStore } from '../../store/objects/object-store.ts';
 /**
  * Adds the pairs of scores of a tier and the one below it that a run has not counted yet: those of the step that is escalated
  * now, wherever its verdicts are from, and those of earlier steps whose verdicts have come. A subject counts once in a
- * run, however often the policy proposes it.
+ * run, however often the policy proposes it. So what a reward model may have learnt from is no evidence of how good it is.
  */
 export async function calibrate(
   store: ObjectStore,
@@ -22,20 +24,21 @@ export async function calibrate(
   const below = tier - 1;
   const present = steps.at(-1);
   const arrived = new Set(came[tier]);
-  const bySubject = new Map<string, Map<string, ScorePair>>();
-  for (const { step, scores, digests, group, episode } of candidates) {
+  const bySubject = new Map<string, Map<string, LinePair>>();
+  for (const { step, scores, digests, learned, group, episode } of candidates) {
     const [cheap, dear] = [scores[below], scores[tier]];
     const digest = digests[tier];
     if (typeof cheap !== 'number' || typeof dear !== 'number' || !digest) continue;
     if (step !== present && !arrived.has(digest)) continue;
-    const pairs = bySubject.get(digest) ?? new Map<string, ScorePair>();
+    const pairs = bySubject.get(digest) ?? new Map<string, LinePair>();
     bySubject.set(digest, pairs);
     // Several episodes with the same answer to the same task are one pair.
     pairs.set(`${JSON.stringify(group.tasks[episode.task]!.ref)} ${cheap}`, {
       cheap,
       dear,
-      cheapPassed: cheap >= tiers[below]!.passAtLeast,
+      cheapPassed: (below === 0 ? learned?.passed : undefined) ?? cheap >= tiers[below]!.passAtLeast,
       dearPassed: dear >= tiers[tier]!.passAtLeast,
+      line: lineBelow(tier, learned, tiers.length),
     });
   }
   const unclaimed = await Promise.all(
@@ -46,8 +49,19 @@ export async function calibrate(
   );
   const counted = unclaimed.flat();
   if (counted.length === 0) return { calibrations, counted };
-  const fresh = counted.flatMap((digest) => [...bySubject.get(digest)!.values()]);
-  return { calibrations: calibrations.with(below, addPairs(calibrations[below]!, fresh)), counted };
+  const fresh = groupBy(
+    counted.flatMap((digest) => [...bySubject.get(digest)!.values()]),
+    ({ line }) => line,
+  );
+  return {
+    calibrations: calibrations.map((known, line) => addPairs(known, fresh.get(line) ?? [])),
+    counted,
+  };
+}
+
+/** A pair, and the line that it belongs to. */
+interface LinePair extends ScorePair {
+  line: number;
 }
 
 /** Claims the pairs that a request has counted, for all that come later. */

@@ -1,6 +1,10 @@
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
+import { isRewarded } from '../../core/episode/outcome.ts';
+import type { ModelVerdict } from '../../core/episode/outcome.ts';
 import { isTransientAbstention } from '../../core/ladder/abstentions.ts';
+import { ladderOf, learnedVerdict } from '../../core/ladder/learned-tier.ts';
+import type { LearnedVerdict, WholeLadder } from '../../core/ladder/learned-tier.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { LadderRequest, StepGroups } from '../../core/ladder/requests.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
@@ -49,6 +53,8 @@ export interface LadderCandidate {
   /** Tiers whose question could not be put: the environment's mistake, which says nothing of the subject. */
   broken: Set<number>;
   scores: TierScore[];
+  /** What a reward model says of it in the place of the lowest tier. */
+  learned: LearnedVerdict | undefined;
   digests: (string | null)[];
 }
 
@@ -60,11 +66,11 @@ export async function loadCandidates(
   { store, environments }: LadderDependencies,
   {
     run,
-    verification: { rungs: tiers, counts },
+    verification: { rungs: tiers, counts, learned },
     steps,
   }: {
     run: string;
-    verification: Pick<LadderRequest['verification'], 'rungs' | 'counts'>;
+    verification: Pick<LadderRequest['verification'], 'rungs' | 'counts' | 'learned'>;
     steps: readonly StepGroups[];
   },
   asker: HostCaller,
@@ -77,8 +83,10 @@ export async function loadCandidates(
       for (const episode of group.episodes) {
         const { ref: task } = group.tasks[episode.task]!;
         if (episode.status.kind === 'failed') continue;
+        const id = `${step.stage}/${step.step}/${group.id}/${episode.task}/${episode.sample}`;
+        const model = modelVerdictOf(episode);
         candidates.push({
-          id: `${step.stage}/${step.step}/${group.id}/${episode.task}/${episode.sample}`,
+          id,
           step,
           group,
           ref: step.groups[i]!,
@@ -88,6 +96,7 @@ export async function loadCandidates(
           views: [null],
           broken: new Set(),
           scores: [],
+          learned: learned && model && learnedVerdict(model, id, learned),
           digests: [],
         });
       }
@@ -124,7 +133,7 @@ export async function loadCandidates(
   await Promise.all(tiers.slice(1).map((_, i) => interpret(candidates, i + 1, asker)));
   for (const candidate of candidates) {
     candidate.scores = candidate.views.map((view, tier) => {
-      if (tier === 0) return fastScore(candidate.episode);
+      if (tier === 0) return candidate.learned?.expected ?? fastScore(candidate.episode);
       return candidate.broken.has(tier) ? 'passing' : scoreOf(view);
     });
   }
@@ -218,6 +227,12 @@ function fastScore({ outcome }: Episode): TierScore {
   return outcome.components.find(({ verifier }) => verifier === LADDER)?.score ?? 'abstained';
 }
 
+/** What a reward model has said of what the lowest tier passed; undefined where none was asked. */
+const modelVerdictOf = ({ outcome }: Episode): ModelVerdict | undefined =>
+  outcome && isRewarded(outcome)
+    ? outcome.components.find(({ verifier }) => verifier === LADDER)?.model
+    : undefined;
+
 /** What a rung above the lowest has said, as the ladder's policy needs it. */
 function scoreOf(view: TierView | null): TierScore {
   if (view === null) return 'nothing to ask';
@@ -231,21 +246,21 @@ function scoreOf(view: TierView | null): TierScore {
 
 /** A decision on a candidate, as the ledger has it. */
 export function decisionEntry(
-  { id, step, scores }: LadderCandidate,
-  { kind, value, uncertainty, reason }: LadderDecision,
-  tiers: LadderRequest['verification']['rungs'],
-  verifier: string,
+  { id, step, scores, learned }: LadderCandidate,
+  { kind, tier: decided, value, uncertainty, reason }: LadderDecision,
+  ladder: WholeLadder,
   digest: string,
 ): LedgerEntry {
   const tier = basisOf(scores);
+  const { rungs } = ladderOf(learned, ladder);
   return {
     kind: 'decision',
     stage: step.stage,
     step: step.step,
     candidate: id,
-    verifier,
+    verifier: rungs[Math.max(0, decided)]!.verifier,
     decision: kind,
-    basis: tier < 0 ? null : { rung: tier, verifier: tiers[tier]!.verifier, score: scores[tier] as number },
+    basis: tier < 0 ? null : { rung: tier, verifier: rungs[tier]!.verifier, score: scores[tier] as number },
     value,
     uncertainty,
     reason,

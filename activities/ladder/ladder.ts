@@ -1,5 +1,7 @@
 import { isTransientAbstention } from '../../core/ladder/abstentions.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
+import { learnedName } from '../../core/ladder/learned-tier.ts';
+import type { LearnedTier } from '../../core/ladder/learned-tier.ts';
 import { basisOf, planTier } from '../../core/ladder/policy.ts';
 import type {
   WriteLedger,
@@ -102,7 +104,7 @@ async function decidePlan(
   signal: AbortSignal,
 ): Promise<StoredPlan> {
   const { verification, rung: tier, steps, came } = request;
-  const { verifier, reviewers } = verification.rungs[tier]!;
+  const { reviewers } = verification.rungs[tier]!;
   const candidates = await loadCandidates(deps, request, { signal });
   // What the tier below has said since it was asked.
   const { calibrations, counted } =
@@ -114,7 +116,7 @@ async function decidePlan(
     const { views, environment, digests } = candidate;
     const view = views[tier];
     if (!view || wanted.has(digests[tier]!)) continue;
-    const cheaper = cheaperVerdicts(candidate, verification.rungs, tier);
+    const cheaper = cheaperVerdicts(candidate, verification, tier);
     const ask = askOf(view, environment.name, { run: request.run, reviewers, cheaper });
     wanted.set(digests[tier]!, { ask, value: 0, basis: null });
   }
@@ -122,7 +124,7 @@ async function decidePlan(
   const plan = planTier(
     tier,
     candidates,
-    { rungs: verification.rungs, calibrations },
+    { ...verification, calibrations },
     { ...request, cost, most: mostAsks, underWay: new Set(request.underWay) },
   );
   const asked = new Set(plan.asks.map(({ digest }) => digest));
@@ -136,7 +138,7 @@ async function decidePlan(
     const digest = candidate.digests[tier]!;
     const wish = wanted.get(digest)!;
     if (wish.basis === null || decision.value > wish.value) {
-      Object.assign(wish, { value: decision.value, basis: basisFor(candidate) });
+      Object.assign(wish, { value: decision.value, basis: basisFor(candidate, verification.learned) });
     }
     // What the plan had no place for, or what an earlier plan of the step has decided, is another one's.
     if (decision.kind === 'defer' ? more : request.again && !asked.has(digest)) return;
@@ -144,7 +146,7 @@ async function decidePlan(
     const fresh =
       candidate.step === steps.at(-1) || candidate.digests.some((one) => one !== null && arrived.has(one));
     if (fresh || asked.has(digest))
-      entries.push(decisionEntry(candidate, decision, verification.rungs, verifier, digest));
+      entries.push(decisionEntry(candidate, decision, { ...verification, calibrations }, digest));
     if (fresh && decision.kind === 'defer') deferred.add(digest);
   });
   return {
@@ -157,7 +159,12 @@ async function decidePlan(
   };
 }
 
-function basisFor({ scores }: LadderCandidate): WantedVerdict['basis'] {
+function basisFor(
+  { scores, learned: said }: LadderCandidate,
+  learned: LearnedTier | undefined,
+): WantedVerdict['basis'] {
   const tier = basisOf(scores);
-  return tier < 0 ? null : { rung: tier, score: scores[tier] as number };
+  if (tier < 0) return null;
+  const byModel = tier === 0 && said && learned && { learned: learnedName(learned.stage) };
+  return { rung: tier, score: scores[tier] as number, ...byModel };
 }

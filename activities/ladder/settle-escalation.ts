@@ -2,7 +2,8 @@ import { groupBy } from '../../core/group-by.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 import type { Calibration } from '../../core/ladder/calibration.ts';
-import { decideTier } from '../../core/ladder/policy.ts';
+import { ladderOf } from '../../core/ladder/learned-tier.ts';
+import { decideCandidate } from '../../core/ladder/policy.ts';
 import type { LadderDecision } from '../../core/ladder/policy.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { SettleRequest, SettleResult, StepGroups } from '../../core/ladder/requests.ts';
@@ -104,7 +105,7 @@ async function decideSettlement(
     const outcomes: Record<string, Outcome> = {};
     const decisions = new Map<LadderCandidate, LadderDecision>();
     for (const candidate of members) {
-      const decision = decideTier(candidate.scores, verification.rungs, counted.calibrations, () => true);
+      const decision = decideCandidate(candidate, { ...verification, ...counted }, () => true);
       decisions.set(candidate, decision);
       outcomes[nameOf(candidate.episode)] = await outcomeOf(
         candidate,
@@ -132,10 +133,8 @@ async function decideSettlement(
       }
       const decision = decisions.get(candidate)!;
       if (decision.kind === 'escalate') continue;
-      const { verifier } = verification.rungs[Math.max(0, decision.tier)]!;
-      entries.push(
-        decisionEntry(candidate, decision, verification.rungs, verifier, digests[decision.tier] ?? ''),
-      );
+      const ladder = { ...verification, ...counted };
+      entries.push(decisionEntry(candidate, decision, ladder, digests[decision.tier] ?? ''));
     }
     if (!fresh && superseded === 0) continue;
     const offered = moved.size > 0;
@@ -190,16 +189,17 @@ async function outcomesOf(
 async function outcomeOf(
   candidate: LadderCandidate,
   decision: LadderDecision,
-  { verification: { rungs: tiers }, reward }: SettleRequest,
+  { verification, reward }: SettleRequest,
   calibrations: readonly Calibration[],
   asker: HostCaller,
 ): Promise<Outcome> {
+  const { rungs: tiers } = verification;
   const { environment, task, episode, scores, views } = candidate;
   const fast = episode.outcome!;
   if (decision.kind === 'escalate' && tiers[decision.tier]!.missing === 'pending') {
     return { kind: 'pending', tier: tiers[decision.tier]!.tier };
   }
-  const standing = standingOf(scores, { rungs: tiers, calibrations });
+  const standing = standingOf(scores, ladderOf(candidate.learned, { ...verification, calibrations }));
   if (standing === null) return fast;
   const silence = (tier: number): string =>
     `${tiers[tier]!.verifier}: ${views[tier]?.meaning?.evidence ?? 'it gave no reason'}`;
@@ -214,10 +214,11 @@ async function outcomeOf(
     // The lowest tier has spoken where the episodes were verified.
     if (!isRewarded(fast)) return fast;
     const said = fast.components.find(({ verifier }) => verifier === LADDER)!;
-    if (said.score === worth && said.passed === passed) return fast;
+    if (!said.model && said.score === worth && said.passed === passed) return fast;
     return withVerdict(reward, fast, { ...said, worth, passed, ...because });
   }
   const { score, evidence } = view.meaning!;
+  const model = isRewarded(fast) && fast.components.find(({ verifier }) => verifier === LADDER)!.model;
   const verdict = {
     verifier: LADDER,
     version: `${view.verifier.name}@${view.verifier.version}`,
@@ -226,6 +227,7 @@ async function outcomeOf(
     passed,
     ...(evidence === undefined ? {} : { evidence }),
     ...because,
+    ...(model && { overruled: model }),
   };
   if (isRewarded(fast)) return withVerdict(reward, fast, verdict);
   // The lowest tier abstained, and so nothing was composed.

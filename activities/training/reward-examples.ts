@@ -20,7 +20,7 @@ import { modelConfigOf } from '../../engine/hf-model-config.ts';
 import { jsonCodec } from '../../store/codec.ts';
 import { batchKey, rewardExamplesKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { loadTrajectories } from '../../store/rollout/trajectories.ts';
+import { lastJudged, loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { putBatch } from '../../store/training/batches.ts';
 import { jsonOf, loadModelFiles } from '../../store/training/checkpoints.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';
@@ -98,6 +98,8 @@ async function collected(
   const files = await loadModelFiles(store, checkpoint, { signal });
   const positions = positionsOf(files);
   const source = await storedSource(store, { run, from, arms, checkpoint }, signal);
+  // What is learnt of a ladder is its last word, and not what the fast tier had said.
+  const judged = await lastJudged(store, from.run, from.stage, { signal });
   const places = source.flatMap(({ tasks }, group) => tasks.map((task) => ({ group, task })));
   const order = new RandomStream(seed, 'reward', stage).shuffle(places);
   const found = new SameTasks();
@@ -105,7 +107,12 @@ async function collected(
   for (const { group, task } of order) {
     if (count >= maxEpisodes) break;
     const { ref, rounds = [] } = source[group]!;
-    const groups = await Promise.all([ref, ...rounds].map((one) => loadTrajectories(store, one, { signal })));
+    const groups = await Promise.all(
+      [ref, ...rounds].map(async (one) => {
+        const key = judged.get(one.key);
+        return loadTrajectories(store, key ? (await store.head(key, { signal }))! : one, { signal });
+      }),
+    );
     const examples = groups.flatMap((one) => examplesOf(one, task, positions, request));
     if (examples.length === 0) continue;
     // In a session it is not the prompt alone that says what the task is.

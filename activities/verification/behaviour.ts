@@ -6,8 +6,9 @@ import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { reachedTools } from '../../core/episode/facts.ts';
 import { observedTokens } from '../../core/episode/paths.ts';
 import { isRewarded, trainableReward } from '../../core/episode/outcome.ts';
-import type { ModelVerdict } from '../../core/episode/outcome.ts';
+import type { RewardComponent } from '../../core/episode/outcome.ts';
 import { succeededToLearn } from '../../core/episode/reward.ts';
+import { LADDER } from '../../core/ladder/requests.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { InPieces } from '../../engine/in-pieces.ts';
@@ -98,13 +99,13 @@ function ofOneEpisode(episode: Episode): BehaviourCounts {
     failures: outcome.kind === 'failed' ? { [outcome.boundary]: 1 } : {},
     components: isRewarded(outcome)
       ? Object.fromEntries(
-          outcome.components.map(({ verifier, score, contribution, model }): [string, ComponentCounts] => [
-            verifier,
+          outcome.components.map((component): [string, ComponentCounts] => [
+            component.verifier,
             {
-              scored: Number(score !== null),
-              score: score ?? 0,
-              contribution,
-              ...(model && { model: modelCounts(model, score) }),
+              scored: Number(component.score !== null),
+              score: component.score ?? 0,
+              contribution: component.contribution,
+              ...modelCounts(component),
             },
           ]),
         )
@@ -112,15 +113,28 @@ function ofOneEpisode(episode: Episode): BehaviourCounts {
   };
 }
 
-/** What is compared is what both have said. */
-const modelCounts = ({ score: said, uncertainty }: ModelVerdict, score: number | null) => ({
-  judged: 1,
-  score: said,
-  uncertainty,
-  compared: Number(score !== null),
-  excess: score === null ? 0 : said - score,
-  squaredError: score === null ? 0 : (said - score) ** 2,
-});
+/** What is compared is what both have said; on a ladder, what a higher tier has said, too, on the scale of the highest. */
+function modelCounts({
+  verifier,
+  score: own,
+  worth,
+  model,
+  overruled,
+}: RewardComponent): Pick<ComponentCounts, 'model'> {
+  const said = model ?? overruled;
+  if (!said) return {};
+  const score = verifier === LADDER ? (overruled ? (worth ?? own) : null) : own;
+  return {
+    model: {
+      judged: 1,
+      score: said.score,
+      uncertainty: said.uncertainty,
+      compared: Number(score !== null),
+      excess: score === null ? 0 : said.score - score,
+      squaredError: score === null ? 0 : (said.score - score) ** 2,
+    },
+  };
+}
 
 /** An episode with those of its turns that another one, which it branched off, has not had. */
 const own = (episode: Episode): Episode => ({

@@ -4,7 +4,7 @@ import { groupBy } from '../../core/group-by.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import type { ModelVerdict, Outcome, StoredRuleVerdict } from '../../core/episode/outcome.ts';
 import type { TaskRef } from '../../core/refs.ts';
-import { composeReward } from '../../core/episode/reward.ts';
+import { composeReward, modelPasses } from '../../core/episode/reward.ts';
 import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
 import { ensembleVerdict } from '../../core/reward/ensemble.ts';
 import type { JudgedSample } from '../../core/reward/rule.ts';
@@ -157,7 +157,13 @@ function verdictsOrFailure(
   const verdicts = verdictsIn(said, reward, escalated);
   if (!model) return verdicts;
   const decisive = reward.components.findIndex(({ role }) => role === 'outcome');
-  return verdicts.map((verdict, i) => (i === decisive ? { ...verdict, model } : verdict));
+  return verdicts.map((verdict, i) => (i === decisive ? withModel(verdict, model) : verdict));
+}
+
+/** On a ladder a model is asked about what the lowest tier has passed, and is a tier itself: what it passes has passed. */
+function withModel(verdict: VerdictOfVerifier, model: ModelVerdict): VerdictOfVerifier {
+  if (verdict.verifier !== LADDER) return { ...verdict, model };
+  return verdict.passed ? { ...verdict, model, passed: modelPasses(model) } : verdict;
 }
 
 /** What the components of the reward go by; `climbed` is what the highest tier has said. */

@@ -22,6 +22,8 @@ export interface RewardComponent {
   members?: MemberVerdict[];
   /** What a reward model said in its place: that is what counts, and the score is only measured. */
   model?: ModelVerdict;
+  /** What a reward model had said before a higher tier of the ladder judged. */
+  overruled?: ModelVerdict;
   evidence?: string;
 }
 

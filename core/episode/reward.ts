@@ -22,6 +22,8 @@ export interface VerdictOfVerifier {
   members?: MemberVerdict[];
   /** What a reward model said in its place. */
   model?: ModelVerdict;
+  /** What a reward model had said before a higher tier of the ladder judged. */
+  overruled?: ModelVerdict;
   evidence?: string;
 }
 
@@ -80,7 +82,7 @@ function contributionOf(
   { worth, score, model }: VerdictOfVerifier,
   byName: ReadonlyMap<string, VerdictOfVerifier>,
 ): number {
-  const counted = model?.score ?? worth ?? score;
+  const counted = worth ?? model?.score ?? score;
   if (counted === null || !isOpen(gatedBy, byName)) return 0;
   return role === 'penalty' ? -weight * (1 - counted) : weight * counted;
 }
@@ -88,11 +90,11 @@ function contributionOf(
 function isOpen(gatedBy: string | null, byName: ReadonlyMap<string, VerdictOfVerifier>): boolean {
   if (gatedBy === null) return true;
   const gate = byName.get(gatedBy);
-  return gate?.model ? modelPasses(gate.model) : (gate?.passed ?? isFull(gate?.score));
+  return gate?.passed ?? (gate?.model ? modelPasses(gate.model) : isFull(gate?.score));
 }
 
 /** No probability is the full score: a success is what is likelier than not. */
-const modelPasses = ({ score }: ModelVerdict): boolean => score >= 0.5;
+export const modelPasses = ({ score }: ModelVerdict): boolean => score >= 0.5;
 
 /** The outcome with this verdict in place of the one that it has of the same verifier. */
 export function withVerdict(
@@ -126,11 +128,16 @@ export function succeeded(specs: readonly RewardComponentSpec[], outcome: Outcom
   return said?.passed ?? isFull(said?.score);
 }
 
-/** The same as methods learn from it: where a reward model has judged, what the verifier said is only measured. */
+/**
+ * The same as methods learn from it: where a reward model has judged, what the verifier said is only measured. On a ladder
+ * the model is a tier, and what passed by it has passed.
+ */
 export function succeededToLearn(specs: readonly RewardComponentSpec[], outcome: Outcome): boolean | null {
   const { verifier } = specs.find((spec) => spec.role === 'outcome') ?? {};
   const said = outcome.kind === 'scored' && outcome.components.find((one) => one.verifier === verifier);
-  return said && said.model ? modelPasses(said.model) : succeeded(specs, outcome);
+  return said && said.model && said.passed === undefined
+    ? modelPasses(said.model)
+    : succeeded(specs, outcome);
 }
 
 const isOfTurns = (rule: RewardRule): rule is ProcessRule => rule.kind === 'process' && rule.by === 'turns';

@@ -4,6 +4,8 @@ import { hasRoom, reserve } from './budget.ts';
 import type { Account, Budget } from './budget.ts';
 import { predict } from './calibration.ts';
 import type { Calibration } from './calibration.ts';
+import { ladderOf } from './learned-tier.ts';
+import type { LearnedTier, LearnedVerdict, WholeLadder } from './learned-tier.ts';
 
 /** A tier of the ladder, as the spec has it; the cheapest first. */
 export interface LadderTier {
@@ -15,6 +17,8 @@ export interface LadderTier {
   escalate: { valueAtLeast: number; uncertaintyAtLeast: number };
   /** What a candidate is worth that the tier below passed and that this one cannot judge. */
   abstains: AbstentionRule;
+  /** Of a reward model that speaks for the lowest tier: what it says of the candidate, and when that does not suffice. */
+  learned?: LearnedVerdict & Pick<LearnedTier, 'uncertaintyAtLeast'>;
 }
 
 /**
@@ -56,7 +60,8 @@ export function silentAbove(scores: TierScores): number {
 
 /**
  * What becomes of a candidate. It is escalated when the last tier passed it, when it is valuable and uncertain, or when no
- * tier could judge it yet; a tier that abstained is passed over. `calibrations[i]` is between tiers i and i + 1.
+ * tier could judge it yet; a tier that abstained is passed over. What a reward model has judged is escalated when that is
+ * uncertain, or audited, whether it passed or not. `calibrations[i]` is between tiers i and i + 1.
  */
 export function decideTier(
   scores: TierScores,
@@ -67,7 +72,7 @@ export function decideTier(
   const basis = basisOf(scores);
   const next = tiers.findIndex((_, i) => i > basis && scores[i] === undefined);
   const score = basis < 0 ? 0 : (scores[basis] as number);
-  const passed = basis >= 0 && score >= tiers[basis]!.passAtLeast;
+  const passed = basis >= 0 && passes(tiers[basis]!, score);
   const at = (
     kind: LadderDecision['kind'],
     tier: number,
@@ -100,7 +105,16 @@ export function decideTier(
 
   // Between tiers that are not neighbours, one of which abstained, the line of the upper pair has no say.
   const { mean, deviation } = predict(calibrations[basis]!, score);
-  const { verifier, passAtLeast, escalate } = tiers[basis]!;
+  const { verifier, passAtLeast, escalate, learned } = tiers[basis]!;
+  if (learned) {
+    // What its models disagree by comes on top of how far they are off when they agree.
+    const uncertainty = Math.hypot(deviation, learned.uncertainty);
+    const said = `${verifier} said ${show(score)} ± ${show(learned.uncertainty)}`;
+    if (learned.audited) return onwards(mean, uncertainty, `${said}; it is audited`);
+    if (uncertainty >= learned.uncertaintyAtLeast)
+      return onwards(mean, uncertainty, `${said}; uncertain (± ${show(uncertainty)})`);
+    return at(passed ? 'accept' : 'reject', basis, score, uncertainty, `${said}, which is sure enough`);
+  }
   if (passed) return onwards(mean, deviation, `${verifier} passed it with ${show(score)}`);
   const { valueAtLeast, uncertaintyAtLeast } = escalate;
   if (mean >= valueAtLeast && deviation >= uncertaintyAtLeast) {
@@ -113,6 +127,10 @@ export function decideTier(
   return at('reject', basis, score, deviation, `${verifier} said ${show(score)}, below ${passAtLeast}`);
 }
 
+/** Whether a score of this tier is a pass; a reward model passes what is likelier than not after its deviations. */
+export const passes = ({ passAtLeast, learned }: LadderTier, score: number): boolean =>
+  learned?.passed ?? score >= passAtLeast;
+
 const show = (value: number): string => String(Number(value.toFixed(3)));
 
 /** A candidate as planning sees it: `digests[i]` names what tier i would compute, null where there is nothing to ask. */
@@ -120,6 +138,18 @@ export interface PlanCandidate {
   id: string;
   scores: TierScores;
   digests: readonly (string | null)[];
+  /** What a reward model says of it, where one speaks for the lowest tier. */
+  learned?: LearnedVerdict | undefined;
+}
+
+/** `decideTier` on the ladder as the candidate meets it. */
+export function decideCandidate(
+  { scores, learned }: Pick<PlanCandidate, 'scores' | 'learned'>,
+  ladder: WholeLadder,
+  roomAt: (tier: number) => boolean,
+): LadderDecision {
+  const { rungs, calibrations } = ladderOf(learned, ladder);
+  return decideTier(scores, rungs, calibrations, roomAt);
 }
 
 export interface TierPlan {
@@ -143,11 +173,11 @@ const worthOf = (values: readonly number[]): number =>
 export function planTier(
   tier: number,
   candidates: readonly PlanCandidate[],
-  ladder: { rungs: readonly LadderTier[]; calibrations: readonly Calibration[] },
+  ladder: WholeLadder,
   money: { budget: Budget; account: Account; cost: Spent; most: number; underWay: ReadonlySet<string> },
 ): TierPlan {
   const wishes = candidates.map((candidate) => {
-    const wish = decideTier(candidate.scores, ladder.rungs, ladder.calibrations, () => true);
+    const wish = decideCandidate(candidate, ladder, () => true);
     return wish.kind === 'escalate' && wish.tier === tier && candidate.digests[tier] != null ? wish : null;
   });
   const served = new Map<string, number[]>();
@@ -169,8 +199,8 @@ export function planTier(
   const answered = new Set([...money.underWay, ...asks.map(({ digest }) => digest)]);
   const decisions = wishes.map((wish, i) => {
     if (wish === null) return null;
-    const { scores, digests } = candidates[i]!;
-    return decideTier(scores, ladder.rungs, ladder.calibrations, () => answered.has(digests[tier]!));
+    const candidate = candidates[i]!;
+    return decideCandidate(candidate, ladder, () => answered.has(candidate.digests[tier]!));
   });
   return { decisions, asks };
 }

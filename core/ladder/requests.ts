@@ -81,7 +81,7 @@ export interface WantedVerdict {
   ask: VerdictRequest;
   value: number;
   /** The verdict that the value was predicted from; null where no rung could judge. */
-  basis: { rung: number; score: number } | null;
+  basis: { rung: number; score: number; learned?: string } | null;
 }
 
 export interface PlanResult {

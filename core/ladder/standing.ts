@@ -1,7 +1,7 @@
 import { normalQuantile } from '../statistics/intervals.ts';
 import { predict } from './calibration.ts';
 import type { Calibration } from './calibration.ts';
-import { basisOf, silentAbove } from './policy.ts';
+import { basisOf, passes, silentAbove } from './policy.ts';
 import type { LadderTier, TierScores } from './policy.ts';
 
 /** What the verdicts on a candidate come to. */
@@ -34,11 +34,14 @@ type Ladder = { rungs: readonly LadderTier[]; calibrations: readonly Calibration
 export function standingOf(scores: TierScores, ladder: Ladder): Standing | null {
   const tier = basisOf(scores);
   if (tier < 0) return null;
-  const score = scores[tier] as number;
-  const passed = score >= ladder.rungs[tier]!.passAtLeast;
+  const { learned } = ladder.rungs[tier]!;
+  // Paid by a reward model is what it says after its deviations, brought to the scale of the highest tier.
+  const score = learned?.score ?? (scores[tier] as number);
+  const passed = passes(ladder.rungs[tier]!, score);
   const worth = worthAbove(tier, score, ladder);
   const silent = silentAbove(scores);
-  if (!passed || silent < 0) return { kind: 'judged', tier, worth, passed };
+  // Whatever a model said of it, the fast tier had passed it.
+  if (!(passed || learned) || silent < 0) return { kind: 'judged', tier, worth, passed };
   const { abstains } = ladder.rungs[silent]!;
   const ofSubject = scores[silent] === 'abstained';
   if (abstains === 'expected') return { kind: 'judged', tier, worth, passed: false, silent };
@@ -53,7 +56,7 @@ export function standingOf(scores: TierScores, ladder: Ladder): Standing | null 
  */
 function worthAbove(tier: number, score: number, ladder: Ladder): number {
   const expected = expectedAbove(tier, score, ladder);
-  return score >= ladder.rungs[tier]!.passAtLeast ? expected : Math.min(score, expected);
+  return passes(ladder.rungs[tier]!, score) ? expected : Math.min(score, expected);
 }
 
 /** Of the standard normal distribution, all as probable. */

@@ -1,5 +1,6 @@
 import type { ModelVerdict } from '../episode/outcome.ts';
 import { isRewarded } from '../episode/outcome.ts';
+import { LADDER } from '../ladder/requests.ts';
 import type { Episode } from '../episode/episode.ts';
 import { succeeded } from '../episode/reward.ts';
 import type { CheckpointRef } from '../refs.ts';
@@ -62,14 +63,19 @@ export function modelVerdict(
   };
 }
 
-/** What an episode is to be judged as: by the verifier that decides, whatever a model has said of it. null: nobody knows. */
-export function labelOf({ components }: RewardSpec, { outcome }: Episode): RewardLabel | null {
+/**
+ * What an episode is to be judged as: by the verifier that decides, whatever a model has said of it. null: nobody knows. On a
+ * ladder that is so of what the lowest tier passed and no higher one was asked about.
+ */
+export function labelOf({ components, ladder }: RewardSpec, { outcome }: Episode): RewardLabel | null {
   if (!outcome) return null;
   const success = succeeded(components, outcome);
   if (success === null) return null;
   const decisive = components.find(({ role }) => role === 'outcome')!.verifier;
   const said = isRewarded(outcome) && outcome.components.find(({ verifier }) => verifier === decisive);
-  const score = said && outcome.kind === 'scored' ? said.score : null;
+  const passedByLowest = success && said && said.version.startsWith(`${ladder?.verifier}@`);
+  if (decisive === LADDER && said && (said.model || passedByLowest)) return null;
+  const score = said && outcome.kind === 'scored' ? (said.worth ?? said.score) : null;
   return { label: score ?? Number(success), success };
 }
 

@@ -1,15 +1,19 @@
 import { z } from 'zod';
 import { LADDER } from '../ladder/requests.ts';
+import type { LearnedTier } from '../ladder/learned-tier.ts';
 import type { LadderTier } from '../ladder/policy.ts';
 import type { Refuse, SpecEnvironment } from './check.ts';
 import { ignoresScale } from '../algorithms/index.ts';
 import type { AlgorithmSpec } from '../algorithms/index.ts';
-import { amount, givenName, positive } from '../fields.ts';
+import { amount, fraction, givenName, positive } from '../fields.ts';
 import { didYouMean } from '../did-you-mean.ts';
 import { checkRules, rewardRuleSchema, ruleOf, weightOfRules } from './reward-rules.ts';
 import type { RewardRule } from './reward-rules.ts';
 import type { SamplingSpec } from './sampling.ts';
 import type { VerificationSpec } from './verification.ts';
+
+/** Of a reward model on the ladder, where the spec does not say. */
+const ESCALATE = { uncertaintyAtLeast: 0.4, audit: 0.05 };
 
 export const rewardSchema = z
   .strictObject({
@@ -72,10 +76,23 @@ export const rewardSchema = z
         deviations: positive(100, 'nothing would be left')
           .optional()
           .describe('Of mean-deviation; default 1.'),
+        escalate: z
+          .strictObject({
+            uncertaintyAtLeast: amount(1, 'of a score in [0, 1]; more is impossible')
+              .default(ESCALATE.uncertaintyAtLeast)
+              .describe(
+                'The standard deviation of what the next tier is expected to say, and of its models, from which on that tier is asked.',
+              ),
+            audit: fraction
+              .default(ESCALATE.audit)
+              .describe('Part of the other candidates, drawn by the seed, that is escalated all the same.'),
+          })
+          .optional()
+          .describe('With verification: which of its verdicts are escalated to the next tier.'),
       })
       .optional()
       .describe(
-        'After its stage, a reward model judges training episodes in the place of the verifier that decides. That one still says what a success is, in training and on held-out tasks.',
+        'After its stage, a reward model judges training episodes in the place of the verifier that decides. That one still says what a success is, in training and on held-out tasks. With verification it speaks for the lowest tier, of what that has passed.',
       ),
     normalization: z
       .literal('environment')
@@ -114,9 +131,15 @@ export interface RewardSpec extends Pick<WrittenReward, 'components' | 'truncate
   ladder?: Pick<LadderTier, 'verifier' | 'passAtLeast'>;
 }
 /** Who judges in the place of the verifier that decides. */
-export type RewardModelSpec = NonNullable<WrittenReward['model']> & { deviations: number };
+export type RewardModelSpec = Omit<NonNullable<WrittenReward['model']>, 'escalate'> & { deviations: number };
 
 export type RewardComponentSpec = WrittenReward['components'][number];
+
+/** A reward model as a tier of the ladder. */
+export const learnedTierOf = (
+  { stage, escalate }: NonNullable<WrittenReward['model']>,
+  seed: number,
+): LearnedTier => ({ stage, ...(escalate ?? ESCALATE), seed });
 
 export function rewardSpecOf(
   { components, ensembles, rules, model, normalization, shapingMayDominate, truncated }: WrittenReward,
@@ -130,7 +153,7 @@ export function rewardSpecOf(
     truncated,
     ...(ensembles && { ensembles: ensembles.map((one) => ({ ...one, deviations: one.deviations ?? 1 })) }),
     ...(rules && { rules: rules.map((rule) => ruleOf(rule, outcome, sampling)) }),
-    ...(model && { model: { ...model, deviations: model.deviations ?? 1 } }),
+    ...(model && { model: { stage: model.stage, by: model.by, deviations: model.deviations ?? 1 } }),
     ...(normalization && { normalization }),
     ...(shapingMayDominate && { shapingMayDominate }),
     ...(lowest && { ladder: { verifier: lowest.verifier, passAtLeast: lowest.passAtLeast } }),
@@ -281,11 +304,13 @@ export function checkRewardModel(
       [...at, model.by === 'minimum' ? 'by' : 'deviations'],
       `does nothing: models of "${model.stage}" is 1, and one model says what it says`,
     );
-  if (hasLadder)
+  if (hasLadder && stages[place]?.models === 1)
     refuse(
       at,
-      'does not go with verification, whose tiers judge what the lowest one passes: leave out one of them',
+      `models of "${model.stage}" is 1, and one model disagrees with nobody: with verification there must be several`,
     );
+  if (!hasLadder && model.escalate)
+    refuse([...at, 'escalate'], 'does nothing without verification: there is no tier to escalate to');
   if (branches)
     refuse(at, 'a reward model reads one sequence: set agent.branches to "fail", or leave out the model');
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { LearnedTier } from '../ladder/learned-tier.ts';
 import { ABSTENTION_RULES } from '../ladder/policy.ts';
 import { LADDER } from '../ladder/requests.ts';
 import { TIERS } from '../episode/outcome.ts';
@@ -87,18 +88,22 @@ export type VerificationSpec = Omit<WrittenVerification, 'rungs' | 'evaluateBy'>
   rungs: TierSpec[];
   /** The tier whose verdict counts where a checkpoint is measured; the lowest one asks no higher verifier. */
   evaluateBy: string;
+  /** A reward model that speaks for the lowest tier once its stage has ended. */
+  learned?: LearnedTier;
 };
 
 /** `environment`: any that the run uses, for all have the verifiers; where their tiers differ, its own count. */
 export function verificationOf(
   written: WrittenVerification,
   { verifiers }: SpecEnvironment,
+  learned?: LearnedTier,
 ): VerificationSpec {
   const tierOf = (name: string): Tier => verifiers.find((verifier) => verifier.name === name)!.tier;
   return {
     ...written,
     evaluateBy: written.evaluateBy ?? whatAllCanHave(written.rungs),
     rungs: written.rungs.map((tier) => ({ ...tier, tier: tierOf(tier.verifier) })),
+    ...(learned && { learned }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { predict } from '../../core/ladder/calibration.ts';
 import type { Calibration } from '../../core/ladder/calibration.ts';
+import { lineOfBasis } from '../../core/ladder/learned-tier.ts';
 import type { WantedVerdict } from '../../core/ladder/requests.ts';
 import { GradusError } from '../../core/errors.ts';
 import { archivePrefix } from '../../store/keys.ts';
@@ -59,7 +60,7 @@ export class DeferredBook {
           judged.add(name);
           continue;
         }
-        const line = one.basis && calibrations?.[one.basis.rung];
+        const line = one.basis && calibrations && lineOfBasis(one.basis, calibrations);
         const value = line ? predict(line, one.basis!.score).mean : one.value;
         open.set(name, { ...one, value });
       }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { emptyAccount } from '../../core/ladder/budget.ts';
 import type { Account, Budget } from '../../core/ladder/budget.ts';
+import { learnedName } from '../../core/ladder/learned-tier.ts';
 import { agreement, predict } from '../../core/ladder/calibration.ts';
 import type { Calibration, Prediction } from '../../core/ladder/calibration.ts';
 import { noTotals } from '../../core/ladder/ledger.ts';
@@ -215,8 +216,11 @@ function calibrationsOf(
   calibrations: readonly Calibration[] | null,
   pairs: readonly Pair[],
 ): LadderCalibration[] {
-  const between = (verification?.rungs ?? []).slice(1).map(({ verifier: to }, i) => {
-    const from = verification!.rungs[i]!.verifier;
+  const names = (verification?.rungs ?? []).map(({ verifier }) => verifier);
+  const neighbours = names.slice(1).map((to, i) => [names[i]!, to] as const);
+  const learned = verification?.learned;
+  const lines = learned ? [...neighbours, [learnedName(learned.stage), names[1]!] as const] : neighbours;
+  const between = lines.map(([from, to]) => {
     return pairs.find((pair) => pair.from === from && pair.to === to) ?? { from, to, points: [], count: 0 };
   });
   return between.map((pair, i) => {

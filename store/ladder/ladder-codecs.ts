@@ -30,7 +30,7 @@ const wish = z.looseObject({
     ]),
   }),
   value: z.number(),
-  basis: z.looseObject({ rung: z.int(), score: z.number() }).nullable(),
+  basis: z.looseObject({ rung: z.int(), score: z.number(), learned: z.string().optional() }).nullable(),
 });
 
 /** What a plan asks, and what it had no budget for. */

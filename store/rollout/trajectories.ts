@@ -104,6 +104,27 @@ export async function rolloutKeys(
   return keys.filter((key) => !/\.(judged|late-[^/]+)\.json$/.test(key));
 }
 
+/**
+ * Groups as a ladder has last judged them, by the key of what the fast tier had left; a late verdict counts for more than
+ * the step's own. Empty where no ladder was there.
+ */
+export async function lastJudged(
+  store: ObjectStore,
+  run: string,
+  stage: string,
+  options: CallOptions = {},
+): Promise<Map<string, string>> {
+  const keys = (await store.list(rolloutsPrefix(run, stage), options)).map(({ key }) => key);
+  const last = new Map<string, { key: string; step: number }>();
+  for (const key of keys) {
+    const named = /^(.*)\.(?:judged|late-.*-(\d+))\.json$/.exec(key);
+    if (!named) continue;
+    const [of, step] = [`${named[1]}.json`, Number(named[2] ?? 0)];
+    if (step >= (last.get(of)?.step ?? 0)) last.set(of, { key, step });
+  }
+  return new Map([...last].map(([of, { key }]) => [of, key]));
+}
+
 function withoutFormat(value: RolloutGroup & { format: string }): RolloutGroup {
   const { format: _, ...group } = value;
   return group;

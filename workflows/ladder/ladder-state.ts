@@ -5,7 +5,8 @@ import type { Calibration } from '../../core/ladder/calibration.ts';
 import type { LedgerTotals } from '../../core/ladder/ledger.ts';
 import type { EscalationRequest, StepGroups } from '../../core/ladder/requests.ts';
 import type { BlobRef } from '../../core/refs.ts';
-import type { TierSpec } from '../../core/schema/verification.ts';
+import { learnedName } from '../../core/ladder/learned-tier.ts';
+import type { TierSpec, VerificationSpec } from '../../core/schema/verification.ts';
 import type { Spent } from '../../core/tier-contract.ts';
 
 /** A computation that was asked for and has not answered. */
@@ -63,12 +64,13 @@ export interface LadderState {
   continued: number;
 }
 
-export const initialLadderState = (tiers: readonly TierSpec[]): LadderState => ({
+export const initialLadderState = ({ rungs: tiers, learned }: VerificationSpec): LadderState => ({
   sequence: 0,
   stage: null,
   budgets: tiers.map(({ budget }) => budget),
   accounts: tiers.map(() => emptyAccount()),
-  calibrations: tiers.slice(1).map(() => noCalibration()),
+  // Between neighbours, and from the reward model.
+  calibrations: tiers.slice(learned ? 0 : 1).map(() => noCalibration()),
   totals: {},
   asked: {},
   queued: [],
@@ -93,7 +95,13 @@ export interface LadderStatus {
   continued: number;
 }
 
-export function ladderStatusOf(tiers: readonly TierSpec[], state: LadderState): LadderStatus {
+export function ladderStatusOf(
+  { rungs: tiers, learned }: VerificationSpec,
+  state: LadderState,
+): LadderStatus {
+  const above = (i: number): TierSpec => tiers[i + 1] ?? tiers[1]!;
+  const below = (i: number): string =>
+    i === tiers.length - 1 ? learnedName(learned!.stage) : tiers[i]!.verifier;
   return {
     stage: state.stage,
     budgets: Object.fromEntries(
@@ -101,7 +109,7 @@ export function ladderStatusOf(tiers: readonly TierSpec[], state: LadderState): 
     ),
     calibration: Object.fromEntries(
       state.calibrations.map((known, i) => [
-        `${tiers[i]!.verifier} → ${tiers[i + 1]!.verifier}`,
+        `${below(i)} → ${above(i).verifier}`,
         { ...known, passesHold: agreement(known, true) },
       ]),
     ),

@@ -72,7 +72,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   const parent = parentOf(from);
   const { run, verification, firstRunId } = input;
   const { rungs: tiers } = verification;
-  const state = from ?? initialLadderState(tiers);
+  const state = from ?? initialLadderState(verification);
   /** What came and is not in the ledger yet. */
   const entries: LedgerEntry[] = [];
   /** The launcher must not be in the middle of something when the state is carried over. */
@@ -117,7 +117,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   setHandler(runGone, lose);
   listen(ladderSwept, sweptList, (found) => found.forEach(noteSwept));
   listen(verdictArrived, arrivedShape, hear);
-  setHandler(ladderStatus, () => ladderStatusOf(tiers, state));
+  setHandler(ladderStatus, () => ladderStatusOf(verification, state));
 
   // A ladder that is cancelled ends as one whose run is gone: what it has heard is written down first.
   CancellationScope.current().cancelRequested.catch(lose);
@@ -154,7 +154,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       if (request && !gone) await serve(request);
       if (gone) return leave();
       await writeDown();
-      if (state.closed && idle()) return ladderStatusOf(tiers, state);
+      if (state.closed && idle()) return ladderStatusOf(verification, state);
       if (workflowInfo().continueAsNewSuggested) {
         leaving = true;
         // Each of these waits, and what arrives meanwhile may undo the other: both must hold at the same moment.
@@ -340,8 +340,8 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     }
     while (entries.length > 0) await writeDown();
     if (reopened)
-      await continueAsNew<typeof ladder>(input, { ...initialLadderState(tiers), requests: later });
-    return ladderStatusOf(tiers, state);
+      await continueAsNew<typeof ladder>(input, { ...initialLadderState(verification), requests: later });
+    return ladderStatusOf(verification, state);
   }
 
   /** A run that was terminated tells nobody. */

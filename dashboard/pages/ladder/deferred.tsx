@@ -30,7 +30,7 @@ export const DeferredTable: FC<{ view: LadderView }> = ({ view: { run, deferred,
             <td>
               {basis === null
                 ? 'no tier could judge it'
-                : `${tiers.find(({ rung: tier }) => tier === basis.rung)?.verifier ?? `tier ${basis.rung}`} gave ${basis.score.toFixed(3)}`}
+                : `${basis.learned ?? tiers.find(({ rung: tier }) => tier === basis.rung)?.verifier ?? `tier ${basis.rung}`} gave ${basis.score.toFixed(3)}`}
             </td>
           </tr>
         ))}

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { learnedTierOf, rewardSchema } from '../../../core/schema/reward.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 import { environments, problemsOf } from './problems-of.ts';
 
@@ -33,6 +34,34 @@ test('a reward stage learns from an earlier stage, and later ones are judged by 
     arms: [{ environment: 'calculator', level: 1 }],
   });
   expect(reward.model).toEqual({ stage: 'judge', by: 'mean-deviation', deviations: 1 });
+});
+
+const onLadder = (model: object, judging: object = { ...judge, models: 2 }) => ({
+  ...specWith([rl, judging, judged]),
+  reward: { components: [{ verifier: 'ladder', role: 'outcome' }], model },
+});
+
+test('with verification it is a tier, which escalates what it is not sure of', () => {
+  const verification = {
+    rungs: [
+      { verifier: 'exact-match', passAtLeast: 1 },
+      { verifier: 'exact-match', passAtLeast: 1 },
+    ],
+  };
+  const of = (model: object, judging?: object) =>
+    problemsOf({ ...onLadder(model, judging), verification }).filter((problem) => problem.includes('model'));
+  expect(of({ stage: 'judge' })).toEqual([]);
+  expect(of({ stage: 'judge' }, judge).join('\n')).toContain('one model disagrees with nobody');
+  expect(problemsOf(specWith([rl, judge, judged], { stage: 'judge', escalate: {} })).join('\n')).toContain(
+    'does nothing without verification',
+  );
+  const written = rewardSchema.parse(onLadder({ stage: 'judge', escalate: { audit: 0.2 } }).reward).model!;
+  expect(learnedTierOf(written, 3)).toEqual({
+    stage: 'judge',
+    uncertaintyAtLeast: 0.4,
+    audit: 0.2,
+    seed: 3,
+  });
 });
 
 test('one may be trained for other runs alone, and from the episodes of another run', () => {
