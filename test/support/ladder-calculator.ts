@@ -57,6 +57,8 @@ const verifiers: Verifier[] = [
     verify: ({ answer }) => ({ kind: 'score', score: numberOf(answer) === null ? 0 : 0.6 }),
   },
   rung('near', 'simulation', 0.01, (asked) => scored(1 / (1 + off(asked)))),
+  // Passes about half of what anybody answers.
+  rung('even', 'simulation', 0.01, ({ value }) => scored(value !== null && value % 2 === 0 ? 1 : 0)),
   // Says the same of everything.
   rung('stern', 'simulation', 0.01, () => scored(0.4)),
   // Has nothing to say of tasks with a small answer.

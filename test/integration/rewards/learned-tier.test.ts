@@ -16,10 +16,9 @@ import { storedFacts } from '../../support/stored-facts.ts';
 // its models agree about costs nothing, and the rest goes to the next tier within a budget.
 
 const THRESHOLD = 0.42;
-const BUDGET = { count: 48, perStep: 24 };
-const brief = ladderSpec([{ verifier: 'near', passAtLeast: 0.3 }], {
-  maxSteps: 3,
-  groupsPerStep: 16,
+const BUDGET = { count: 36, perStep: 18 };
+const brief = ladderSpec([{ verifier: 'even', passAtLeast: 1 }], {
+  groupsPerStep: 12,
   passAtLeast: 0.5,
 });
 const [warmStart, rl] = brief.stages;
@@ -37,13 +36,13 @@ const spec = {
       name: 'judge',
       tasks: rl.tasks,
       episodes: { stage: 'rl' },
-      models: 3,
+      models: 2,
       heldOut: 0.3,
       minibatch: 16,
       maxRounds: 2,
       graduation: { aucAtLeast: 0 },
     },
-    { ...rl, name: 'judged', budgets: { near: BUDGET } },
+    { ...rl, name: 'judged', budgets: { even: BUDGET } },
   ],
 };
 
@@ -84,23 +83,23 @@ test('what the models are sure of is decided by them, and what they are not goes
   const of = (...kinds: Decision['decision'][]) =>
     decisions.filter(({ decision }) => kinds.includes(decision));
   expect(of('escalate').length).toBeGreaterThan(0);
-  expect(of('accept', 'reject').length).toBeGreaterThan(0);
+  expect(of('defer').length).toBeGreaterThan(0);
+  // Whether models of a few episodes are sure of anything is theirs; test/integration/ladder has some that are.
   for (const { verifier, uncertainty } of of('accept', 'reject')) {
     expect(verifier).toBe('model:judge');
     expect(uncertainty).toBeLessThan(THRESHOLD);
   }
   for (const { verifier, uncertainty, reason } of of('escalate', 'defer')) {
-    expect(verifier).toBe('near');
+    expect(verifier).toBe('even');
     if (!reason.includes('audited')) expect(uncertainty).toBeGreaterThanOrEqual(THRESHOLD);
   }
   const asked = (await entriesOf('left-alone')).filter(({ kind }) => kind === 'verdict');
   expect(asked.length).toBeGreaterThan(0);
   expect(asked.length).toBeLessThanOrEqual(BUDGET.count);
   const { calibration, totals } = await installation.ladderEnd('left-alone');
-  expect(calibration['model:judge → near']!.n).toBeGreaterThan(0);
-  expect(totals['model:judge']!.accepted + totals['model:judge']!.rejected).toBe(
-    of('accept', 'reject').length,
-  );
+  expect(calibration['model:judge → even']!.n).toBeGreaterThan(0);
+  const { accepted = 0, rejected = 0 } = totals['model:judge'] ?? {};
+  expect(accepted + rejected).toBe(of('accept', 'reject').length);
 });
 
 test('an episode is worth what the next tier said, and else what the models say on its scale', async () => {
@@ -110,19 +109,19 @@ test('an episode is worth what the next tier said, and else what the models say 
   expect(overruled.length).toBeGreaterThan(0);
   expect(stood.length).toBeGreaterThan(0);
   for (const { version, score, contribution, passed, model } of overruled) {
-    expect(version).toBe('near@1');
+    expect(version).toBe('even@1');
     expect(model).toBeUndefined();
     expect(contribution).toBe(score);
-    expect(passed).toBe(score! >= 0.3);
+    expect(passed).toBe(score === 1);
   }
   for (const { worth, contribution, passed, model, version } of stood) {
     expect(version).toBe('is-number@1');
-    expect(model!.members).toHaveLength(3);
+    expect(model!.members).toHaveLength(2);
     expect(contribution).toBe(worth);
     expect(passed).toBe(model!.score >= 0.5);
   }
   // What is no number is the fast tier's alone.
-  for (const { model, overruled: by, score } of verdicts) if (model || by) expect(score).not.toBe(0);
+  for (const { model, score } of verdicts) if (model) expect(score).toBe(0.6);
   const steps = (await readSteps(installation.store, 'left-alone')).filter(({ stage }) => stage === 'judged');
   const counts = steps.map(({ rollout }) => rollout!.components['ladder']!.model!);
   const sum = (of: (one: (typeof counts)[number]) => number) =>
