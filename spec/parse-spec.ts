@@ -114,13 +114,15 @@ function usedBy({ stages, evaluation }: WrittenSpec, environments: SpecEnvironme
 }
 
 function normalize(written: WrittenSpec, run: string, environments: SpecEnvironments): ParsedSpec {
-  const { model, stages } = written;
+  const { model, stages, reward } = written;
+  const judge = stages.find(({ name }) => name === reward.model?.stage);
+  const learntFrom = judge?.kind === 'reward' ? judge.episodes.run : undefined;
   const verification =
     written.verification &&
     verificationOf(
       written.verification,
       environments.get(stages[0]!.tasks[0]!.environment)!,
-      written.reward.model && learnedTierOf(written.reward.model, written.seed),
+      reward.model && learnedTierOf(reward.model, written.seed, learntFrom),
     );
   const taskVersions = Object.fromEntries(
     usedBy(written, environments).flatMap(({ name, version }) => (version ? [[name, version]] : [])),
@@ -136,7 +138,7 @@ function normalize(written: WrittenSpec, run: string, environments: SpecEnvironm
     ...(written.agent && { agent: written.agent }),
     ...(Object.keys(taskVersions).length > 0 && { taskVersions }),
     sampling: written.sampling,
-    reward: rewardSpecOf(written.reward, written.sampling, verification),
+    reward: rewardSpecOf(reward, written.sampling, verification),
     ...(verification && { verification }),
     stages: stagesOf(stages, written.sampling, environments),
     evaluation: evaluationOf(written.evaluation),

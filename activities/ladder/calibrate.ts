@@ -12,11 +12,12 @@ import type { ObjectStore } from '../../store/objects/object-store.ts';
 /**
  * Adds the pairs of scores of a tier and the one below it that a run has not counted yet: those of the step that is escalated
  * now, wherever its verdicts are from, and those of earlier steps whose verdicts have come. A subject counts once in a
- * run, however often the policy proposes it. So what a reward model may have learnt from is no evidence of how good it is.
+ * run, however often the policy proposes it. So what a reward model may have learnt from is no evidence of how good it is,
+ * and no pair of its line is a subject of the run that it has learnt from.
  */
 export async function calibrate(
   store: ObjectStore,
-  { run, verification: { rungs: tiers }, calibrations, steps, came }: LadderRequest,
+  { run, verification: { rungs: tiers, learned: model }, calibrations, steps, came }: LadderRequest,
   tier: number,
   candidates: readonly LadderCandidate[],
   signal: AbortSignal,
@@ -41,10 +42,15 @@ export async function calibrate(
       line: lineBelow(tier, learned, tiers.length),
     });
   }
+  const isClaimed = async (by: string, digest: string): Promise<boolean> =>
+    (await store.head(pairKey(by, tiers[tier]!.verifier, digest), { signal })) !== undefined;
   const unclaimed = await Promise.all(
-    [...bySubject.keys()].map(async (digest) => {
-      const claim = await store.head(pairKey(run, tiers[tier]!.verifier, digest), { signal });
-      return claim ? [] : [digest];
+    [...bySubject].map(async ([digest, pairs]) => {
+      if (await isClaimed(run, digest)) return [];
+      const ofModel = [...pairs].filter(([, { line }]) => line === tiers.length - 1);
+      if (model?.learntFrom && ofModel.length > 0 && (await isClaimed(model.learntFrom, digest)))
+        ofModel.forEach(([name]) => pairs.delete(name));
+      return pairs.size > 0 ? [digest] : [];
     }),
   );
   const counted = unclaimed.flat();

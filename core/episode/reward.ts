@@ -79,10 +79,12 @@ const isKnown = (verdict: VerdictOfVerifier | undefined): boolean =>
 /** What a verdict adds to the reward. */
 function contributionOf(
   { role, weight, gatedBy }: Omit<RewardComponentSpec, 'verifier'>,
-  { worth, score, model }: VerdictOfVerifier,
+  { worth, score, passed, model }: VerdictOfVerifier,
   byName: ReadonlyMap<string, VerdictOfVerifier>,
 ): number {
-  const counted = worth ?? model?.score ?? score;
+  // Without a ladder a model judges in the verifier's place, whatever that one's score would count for.
+  const judgesAlone = model && passed === undefined;
+  const counted = judgesAlone ? model.score : (worth ?? model?.score ?? score);
   if (counted === null || !isOpen(gatedBy, byName)) return 0;
   return role === 'penalty' ? -weight * (1 - counted) : weight * counted;
 }

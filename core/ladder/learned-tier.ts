@@ -16,6 +16,8 @@ export interface LearnedTier {
   /** Part of what it is sure of that is escalated all the same. */
   audit: number;
   seed: number;
+  /** The run whose episodes its stage learns from, where that is another one. */
+  learntFrom?: string;
 }
 
 /** What it says of a candidate. */

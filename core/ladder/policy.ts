@@ -88,13 +88,18 @@ export function decideTier(
   });
   if (next < 0) {
     if (basis < 0) return at('reject', -1, 0, 0, 'no tier could judge it');
-    const { verifier, passAtLeast } = tiers[basis]!;
+    const { verifier, passAtLeast, learned } = tiers[basis]!;
     const silent = silentAbove(scores);
     if (passed && silent >= 0) {
       const how = `${verifier} said ${show(score)}; ${tiers[silent]!.verifier} could not judge it`;
       return at('reject', basis, score, 0, how);
     }
-    const how = `${verifier} said ${show(score)}, ${passed ? 'at least' : 'below'} ${passAtLeast}; no tier is above`;
+    const judged = learned
+      ? passed
+        ? 'a pass'
+        : 'no pass'
+      : `${passed ? 'at least' : 'below'} ${passAtLeast}`;
+    const how = `${verifier} said ${show(score)}, ${judged}; no tier is above`;
     return at(passed ? 'accept' : 'reject', basis, score, 0, how);
   }
   const onwards = (value: number, uncertainty: number, why: string): LadderDecision =>
@@ -155,7 +160,7 @@ export function decideCandidate(
 export interface TierPlan {
   /** By candidate, in the order given. Those that concern another tier are null. */
   decisions: (LadderDecision | null)[];
-  /** What is to be computed, best value first. */
+  /** What is to be computed: audits, then the best value first. */
   asks: { digest: string; value: number }[];
 }
 
@@ -167,8 +172,8 @@ const worthOf = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b).reduce((sum, value) => sum + value, 0);
 
 /**
- * Decides for all candidates that stand below a tier, best worth first, within what is left of its budget. One
- * computation serves every candidate with the same digest. What order the candidates come in makes no difference.
+ * Decides for all candidates that stand below a tier, audits first and then the best worth, within what is left of its
+ * budget. One computation serves every candidate with the same digest. What order the candidates come in makes no difference.
  */
 export function planTier(
   tier: number,
@@ -187,7 +192,15 @@ export function planTier(
     served.set(digest, [...(served.get(digest) ?? []), wish.value]);
   });
   const values = [...served].map(([digest, all]) => [digest, worthOf(all)] as const);
-  const ordered = values.toSorted(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
+  const audited = new Set(
+    candidates.flatMap(({ learned, digests }) => (learned?.audited ? (digests[tier] ?? []) : [])),
+  );
+  const ordered = values.toSorted(([a, x], [b, y]) => {
+    const [first, second] = [audited.has(a), audited.has(b)];
+    if (first !== second) return first ? -1 : 1;
+    // Of audits no value decides: they tell how good a model is, and must be of what it rejects, too.
+    return (first ? 0 : y - x) || (a < b ? -1 : 1);
+  });
   const asks: TierPlan['asks'] = [];
   let { account } = money;
   for (const [digest, value] of ordered) {

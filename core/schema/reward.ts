@@ -139,7 +139,13 @@ export type RewardComponentSpec = WrittenReward['components'][number];
 export const learnedTierOf = (
   { stage, escalate }: NonNullable<WrittenReward['model']>,
   seed: number,
-): LearnedTier => ({ stage, ...(escalate ?? ESCALATE), seed });
+  learntFrom?: string,
+): LearnedTier => ({
+  stage,
+  ...(escalate ?? ESCALATE),
+  seed,
+  ...(learntFrom !== undefined && { learntFrom }),
+});
 
 export function rewardSpecOf(
   { components, ensembles, rules, model, normalization, shapingMayDominate, truncated }: WrittenReward,

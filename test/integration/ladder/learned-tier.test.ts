@@ -121,6 +121,20 @@ test('a model that nobody has compared yet is asked about in full, as far as the
     expect(isRewarded(outcome!) && outcome.components[0]!.version).toBe('is-number@1');
 });
 
+test('what the run that the models learnt from has judged is no evidence of how good they are', async () => {
+  const settled = async (run: string, learntFrom?: string) => {
+    const request = await requestOf(run, noCalibration(), {});
+    const learned = { ...request.verification.learned, ...(learntFrom && { learntFrom }) };
+    const plan = await ladder.planClimb(request, signal);
+    for (const digest of plan.digests) await keepNear(store, digest, 0.75);
+    return outcomesOf({ ...request, verification: { ...request.verification, learned } });
+  };
+  const { calibrations } = await settled('learnt-from');
+  expect(calibrations[1]!.n).toBeGreaterThan(0);
+  expect((await settled('learns', 'learnt-from')).calibrations[1]!.n).toBe(0);
+  expect((await settled('learns-nothing')).calibrations).toEqual(calibrations);
+});
+
 test('an audit asks about what the models are sure of', async () => {
   const request = await requestOf('audited', sure, {}, 1);
   // What others have had computed is not known to a run that counts verdicts.

@@ -64,6 +64,25 @@ test('with verification it is a tier, which escalates what it is not sure of', (
   });
 });
 
+test('the ladder knows of which other run its model has learnt', () => {
+  const molecules = [{ environment: 'molecules', levels: [1] }];
+  const learntFrom = (episodes: object) => {
+    const stages = [rl, { ...judge, models: 2, episodes }, judged].map((one) => ({
+      ...one,
+      tasks: molecules,
+    }));
+    const rungs = [
+      { verifier: 'molecule', passAtLeast: 1 },
+      { verifier: 'xtb', passAtLeast: 0.5 },
+    ];
+    const spec = { ...onLadder({ stage: 'judge' }), stages, verification: { rungs } };
+    const { verification } = parseSpec({ ...spec, evaluation: { tasks: molecules } }, 'run', environments);
+    return verification!.learned!.learntFrom;
+  };
+  expect(learntFrom({ stage: 'rl' })).toBeUndefined();
+  expect(learntFrom({ stage: 'rl', run: 'other' })).toBe('other');
+});
+
 test('one may be trained for other runs alone, and from the episodes of another run', () => {
   const of = { ...judge, episodes: { stage: 'rl', run: 'other' } };
   expect(

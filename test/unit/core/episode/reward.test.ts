@@ -247,3 +247,12 @@ describe('the rewards of turns', () => {
     expect(turnRewards(gated, composeReward(gated, said(1, [1, 1])))).toEqual([0.1, 0.1]);
   });
 });
+
+test('what a verifier counts for never takes the place of a reward model that judges alone', () => {
+  const model = { score: 0.25, uncertainty: 0, steps: [0.25], members: [0.25] };
+  const reward = { components: [{ verifier: 'graded', role: 'outcome' as const, weight: 1, gatedBy: null }] };
+  const of = { verifier: 'graded', version: '1', score: 1, worth: 0.75, model };
+  expect(composeReward(reward, [of])).toMatchObject({ reward: 0.25 });
+  // On a ladder the worth is what has been made of the model's word.
+  expect(composeReward(reward, [{ ...of, passed: true }])).toMatchObject({ reward: 0.75 });
+});

@@ -9,6 +9,7 @@ import { decideCandidate, planTier } from '../../../../core/ladder/policy.ts';
 import type { PlanCandidate, TierScore } from '../../../../core/ladder/policy.ts';
 import { standingOf } from '../../../../core/ladder/standing.ts';
 import { modelVerdict } from '../../../../core/reward/reward-model.ts';
+import { sha256Hex } from '../../../../store/digest.ts';
 import { tierSpec } from '../../../support/tier-specs.ts';
 
 const tiers = [tierSpec('valid', 'fast', { passAtLeast: 1 }), tierSpec('simulated', 'simulation')];
@@ -101,6 +102,41 @@ test('part of what a model is sure of is audited, the same candidates whenever t
   expect(drawn.length).toBeGreaterThan(140);
   expect(drawn.length).toBeLessThan(260);
   expect(ids.filter(audited)).toEqual(drawn);
+});
+
+test('a budget for few is spent on audits first, of what a model rejects as of what it passes', () => {
+  const sure = Array.from({ length: 400 }, (_, i) => ({
+    ...candidate(i % 2 === 0 ? said(0.99, 0.99) : said(0.01, 0.01), {
+      id: `rl/1/group-0/${i}/0`,
+      audit: 0.1,
+    }),
+    digests: [null, sha256Hex(new TextEncoder().encode(String(i)))],
+  }));
+  const unsure = Array.from({ length: 40 }, (_, i) => candidate(said(1, 0.9, 0.1), { id: `unsure-${i}` }));
+  const money = {
+    budget: { count: 20 },
+    account: emptyAccount(),
+    cost: { seconds: 1, usd: 0 },
+    most: 100,
+    underWay: new Set<string>(),
+  };
+  const { asks } = planTier(1, [...unsure, ...sure], ladderWith(known(0.05)), money);
+  const asked = sure.filter(({ digests }) => asks.some(({ digest }) => digest === digests[1]));
+  expect(asks).toHaveLength(20);
+  expect(asked).toHaveLength(20);
+  expect(asked.every(({ learned }) => learned!.audited)).toBe(true);
+  const rejected = asked.filter(({ learned }) => !learned!.passed).length;
+  expect(rejected).toBeGreaterThan(3);
+  expect(rejected).toBeLessThan(17);
+});
+
+test('where nothing is above, the reason speaks of no threshold that a model does not have', () => {
+  const alone = { ...candidate(said(0.9, 0.9)), scores: [0.9, 'nothing to ask'] as const };
+  const decision = decide(alone, known(0.05));
+  expect(decision).toMatchObject({
+    kind: 'accept',
+    reason: 'model:judge said 0.9, a pass; no tier is above',
+  });
 });
 
 const standing = (one: PlanCandidate, line = known(0.05), abstains: 'zero' | 'abstained' = 'zero') => {
