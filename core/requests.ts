@@ -21,7 +21,7 @@ import type { RetentionSpec } from './schema/retention.ts';
 import type { RewardSpec } from './schema/reward.ts';
 import type { SamplingSpec } from './schema/sampling.ts';
 import type { SynthesisSpec } from './schema/stages/synthesis.ts';
-import type { ProposerArm, SelfPlaySpec } from './schema/stages/self-play.ts';
+import type { ProposerArm } from './schema/stages/self-play.ts';
 import type { Arm } from './schema/tasks.ts';
 import type { VerificationSpec } from './schema/verification.ts';
 import type { Proportion } from './statistics/intervals.ts';
@@ -29,7 +29,7 @@ import type { ArmHowSolved } from './training/how-solved.ts';
 import type { SynthesisFacts } from './training/step-facts.ts';
 import type { WaitingTask } from './training/tasks-again.ts';
 import type { VariedTasks } from './training/from-failures.ts';
-import type { MadePlace } from './training/proposals.ts';
+import type { MadePlace, ProposalRewards } from './training/proposals.ts';
 import type { MadeTasks } from './training/task-source.ts';
 import type { BehaviourCounts, SelfPlayFacts, StepAnswer, StepFacts } from './training/step-facts.ts';
 
@@ -463,7 +463,7 @@ export interface RewardProposalsRequest extends Pick<
   /** Trajectories of the solver. */
   solved: BlobRef[];
   reward: RewardSpec;
-  by: Pick<SelfPlaySpec, 'learnability' | 'repetitionPenalty' | 'invalidReward' | 'malformedReward'>;
+  by: ProposalRewards;
 }
 
 export interface RewardedProposals {

@@ -92,14 +92,21 @@ export function learnabilityOf({ successes, trials }: Solved, by: SelfPlaySpec['
   return p === 0 ? 0 : 1 - p;
 }
 
+/** By what proposals are rewarded. */
+export type ProposalRewards = Pick<
+  SelfPlaySpec,
+  'learnability' | 'repetitionPenalty' | 'leastValidReward' | 'invalidReward' | 'malformedReward'
+>;
+
 /**
  * What each proposal of a step is rewarded, by group and episode; null where nothing can be said: it was set aside, or no
- * sample of its task could be judged. What resembles others of the step loses the share that these are of all its proposals (R-Zero, section 3.2).
+ * sample of its task could be judged. What resembles others of the step loses the share that these are of all its proposals
+ * (R-Zero, section 3.2), down to the least that a valid one is paid where there is such a bound.
  */
 export function rewardProposals(
   episodes: readonly (readonly StepProposal[])[],
   solved: readonly Solved[],
-  how: Pick<SelfPlaySpec, 'learnability' | 'repetitionPenalty' | 'invalidReward' | 'malformedReward'>,
+  how: ProposalRewards,
 ): (number | null)[][] {
   const all = episodes.flat();
   const alike = new Map<string, number>();
@@ -110,7 +117,9 @@ export function rewardProposals(
         const { successes, trials } = solved[one.task]!;
         if (trials === 0) return null;
         const share = (alike.get(one.like)! - 1) / all.length;
-        return learnabilityOf({ successes, trials }, how.learnability) - how.repetitionPenalty * share;
+        const reward =
+          learnabilityOf({ successes, trials }, how.learnability) - how.repetitionPenalty * share;
+        return how.leastValidReward === undefined ? reward : Math.max(how.leastValidReward, reward);
       }
       case 'known':
       case 'invalid':

@@ -31,6 +31,14 @@ export const selfPlaySchema = z
       .describe(
         "Weight of the share of the step's proposals that resemble this one, taken off its reward (R-Zero).",
       ),
+    leastValidReward: z
+      .number()
+      .min(-10)
+      .max(0)
+      .optional()
+      .describe(
+        'Reward of a new task at least, whatever its repetition penalty; not below invalidReward and malformedReward. Absent: no bound.',
+      ),
     invalidReward: z
       .number()
       .min(-10)
@@ -114,6 +122,13 @@ export function checkSelfPlay(
     );
   if (selfPlay.mostTasks < groupsPerStep)
     refuse([...path, 'mostTasks'], `must hold those of a step: at least groupsPerStep, ${groupsPerStep}`);
+  const { leastValidReward: least, invalidReward, malformedReward } = selfPlay;
+  const worst = Math.max(invalidReward, malformedReward);
+  if (least !== undefined && least < worst)
+    refuse(
+      [...path, 'leastValidReward'],
+      `pays a valid proposal less than one that is none: give at least ${worst}`,
+    );
   if (collect.kind !== 'on-policy')
     refuse(path, `needs both roles in one step: leave out collect, which is ${collect.kind}`);
   if (beside.verification)

@@ -32,6 +32,11 @@ describe('a stage of self-play', () => {
     ['more proposals than tasks', { selfPlay: { proposals: 19 } }, /makes up to 19 new tasks a step/],
     ['several samples of each', { selfPlay: { proposals: 12, samples: 2 } }, /makes up to 24 new tasks/],
     [
+      'less for a valid proposal than for one that is none',
+      { selfPlay: { ...selfPlay, leastValidReward: -0.6 } },
+      /leastValidReward.*at least -0\.5/s,
+    ],
+    [
       'room for fewer than a step has',
       { selfPlay: { ...selfPlay, mostTasks: 17 } },
       /at least groupsPerStep, 18/,
@@ -67,6 +72,12 @@ describe('a stage of self-play', () => {
     ],
   ])('is refused with %s', (_, changes, why) => {
     expect(() => stageWith(changes)).toThrow(why);
+  });
+
+  test('has no least reward of valid proposals where none is written, so that specs from before stay as they are', () => {
+    expect(stageWith({}).stages[1]).not.toHaveProperty('selfPlay.leastValidReward');
+    const bound = stageWith({ selfPlay: { ...selfPlay, leastValidReward: -0.5 } });
+    expect(bound.stages[1]).toMatchObject({ selfPlay: { leastValidReward: -0.5 } });
   });
 
   test('compares by groups where a prompt has several proposals, or none is trained', () => {

@@ -90,6 +90,18 @@ describe('rewards of proposals', () => {
     ]);
   });
 
+  test('is never worth less than no task, where there is a least reward of valid ones', () => {
+    const alike = Array.from({ length: 36 }, (_, task) => made(task, 'a'));
+    const unsolved = alike.map(() => ({ successes: 0, trials: 4 }));
+    const unbounded = rewardProposals([alike], unsolved, how)[0]!;
+    expect(unbounded[0]).toBeCloseTo(-35 / 36);
+    const bound = { ...how, leastValidReward: -0.5 };
+    expect(rewardProposals([alike], unsolved, bound)[0]!).toEqual(alike.map(() => -0.5));
+    // What is above it stays as it is.
+    const pair = [made(0, 'a'), made(1, 'a'), { kind: 'invalid', reason: '' } as const];
+    expect(rewardProposals([pair], [half, half], bound)).toEqual(rewardProposals([pair], [half, half], how));
+  });
+
   test('a copy of what is known, or no task, is worth less than any task that can be learnt', () => {
     const all: StepProposal[] = [
       { kind: 'known' },
