@@ -98,7 +98,8 @@ const textOf = (turn: DemonstrationTurn): string =>
         .join(' and ')
     : `answer ${JSON.stringify(turn.answer)}`;
 
-const WORD = /[\p{L}\p{N}]+/gu;
+/** A number with a fraction is one word: its digits alone may be in a question that does not have it. */
+const WORD = /\p{N}+(?:[.,]\p{N}+)+|[\p{L}\p{N}]+/gu;
 const wordsIn = (text: string): string[] => text.toLowerCase().match(WORD) ?? [];
 
 /** Numbers are texts here, too. */

@@ -159,7 +159,9 @@ export async function synthesizeActions(
     // An answer stands among answers: nobody can say that a call is worse than one.
     const like = ({ turns }: Trajectory): readonly DemonstrationTurn[] =>
       trajectory.turns[step]!.answer === undefined ? turns : turns.slice(-1);
-    const said = trajectory.observed.flat().filter((text) => text.length <= SHORT && !text.includes('\n'));
+    // What later results say nobody knows yet.
+    const known = trajectory.observed.slice(0, step).flat();
+    const said = known.filter((text) => text.length <= SHORT && !text.includes('\n'));
     const taken = new Set(trajectory.turns.map((turn) => nameOf(actionOf(turn))));
     const looked = new Set<string>();
     const found: Action[] = [];

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { synthesizeActions } from '../../../../activities/training/action-synthesis.ts';
+import { planOf } from '../../../../activities/training/action-examples.ts';
 import { givenSequence } from '../../../../activities/training/given-sequence.ts';
 import type { Json } from '../../../../core/json/json.ts';
 import { readGivenLine } from '../../../../core/schema/given-line.ts';
@@ -169,6 +170,35 @@ test('a plan knows the question alone, and a first action carries nothing out', 
     }
   }
   expect(open).toBeGreaterThan(5);
+});
+
+test('numbers with a fraction are left open as a whole', () => {
+  const call = { name: 'calculator', arguments: { expression: '3.5 + 5', digits: 7.25 } };
+  const plan = planOf({
+    prompt: 'What is 3 and 5, and 25?',
+    turns: [{ call }, { answer: '15.75' }],
+    observed: [['15.75'], []],
+  });
+  expect(JSON.stringify(plan)).toContain('1. calculator {\\"expression\\":\\"? + 5\\",\\"digits\\":\\"?\\"}');
+});
+
+test('an option tells nothing of results that come later', async () => {
+  const made = await make(calculator, 'exact-match', { how: { tasks: 48 }, levels: [2, 3] });
+  let hasty = 0;
+  for (const { step, options, turns, messages } of choicesOf(made)) {
+    if (turns[step]!.tool_calls === undefined) continue;
+    const place = messages.indexOf(turns[step]!);
+    const results = (part: Said[]) =>
+      part.filter(({ role }) => role === 'tool').map(({ content }) => JSON.stringify(content));
+    const known = results(messages.slice(0, place));
+    const later = results(messages.slice(place)).filter((text) => !known.includes(text));
+    for (const option of options.filter((one) => /^\d+\. answer /u.test(one))) {
+      const answer = option.replace(/^\d+\. answer /u, '');
+      expect(later).not.toContain(answer);
+      hasty += known.includes(answer) ? 1 : 0;
+    }
+  }
+  expect(hasty).toBeGreaterThan(5);
 });
 
 test('what was done before a choice is read and not trained', async () => {
