@@ -1,5 +1,4 @@
 import type { Episode } from '../../core/episode/episode.ts';
-import { succeeded } from '../../core/episode/reward.ts';
 import { GradusError } from '../../core/errors.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import { armName } from '../../core/names.ts';
@@ -15,12 +14,11 @@ import type { Environments } from '../../environments/host/environment-of.ts';
 import type { HostCaller } from '../../environments/host/hosted-environment.ts';
 import type { Looked } from '../../store/training/synthesis.ts';
 import type { Speaking } from '../rollout/policies.ts';
-import { verifyAll } from '../verification/verify-episodes.ts';
 import { choiceOf, firstActionOf, planOf } from './action-examples.ts';
 import type { Action } from './action-examples.ts';
 import { measuredPrompts, promptName } from './measured-prompts.ts';
 import { referenceEpisode } from './reference-episode.ts';
-import { verifiedSolution } from './verified-solution.ts';
+import { verifiedReference, verifiedSolution } from './verified-solution.ts';
 import type { VerifiedSolution } from './verified-solution.ts';
 
 // Action synthesis (AgentFounder, Su et al. 2025, arXiv 2509.13310). First-order: a question, and its first action or a plan,
@@ -198,10 +196,7 @@ export async function synthesizeActions(
         `${run}/${stage}/alternative-${ref.level}-${ref.index}-${step}-${i}`,
         asker,
       );
-      const samplerLogprobs = played.tokens.map(() => 0);
-      const episode: Episode = { sample: 0, task: 0, samplerLogprobs, ...played };
-      const [outcome] = await verifyAll(environments, [{ ref, episode }], reward, asker);
-      const success = succeeded(reward.components, outcome!);
+      const { episode, success } = await verifiedReference(environments, ref, played, reward, asker);
       if (action.answer !== undefined) return success === false ? 'worse' : 'notWorse';
       const brought = observedIn(episode).at(-1)!;
       if (canonicalJson([...brought]) === canonicalJson([...observed[step]!])) return 'same';

@@ -25,6 +25,23 @@ export interface VerifiedSolution {
   tools?: readonly ToolFacts[];
 }
 
+/** What was played as an episode, which nobody has sampled, with its outcome and whether that is a success. */
+export async function verifiedReference(
+  environments: Environments,
+  ref: MadeTaskRef,
+  played: Awaited<ReturnType<typeof referenceEpisode>>,
+  reward: VaryFailuresRequest['reward'],
+  asker: HostCaller,
+): Promise<{ episode: Episode; success: boolean | null }> {
+  const samplerLogprobs = played.tokens.map(() => 0);
+  const episode: Episode = { sample: 0, task: 0, samplerLogprobs, ...played };
+  const [outcome] = await verifyAll(environments, [{ ref, episode }], reward, asker);
+  return {
+    episode: { ...episode, outcome: outcome! },
+    success: succeeded(reward.components, outcome!),
+  };
+}
+
 /** The episode of an expert that verifiers pass, or why there is none. */
 export async function verifiedSolution(
   environments: Environments,
@@ -43,14 +60,14 @@ export async function verifiedSolution(
     const { length } = played.tokens;
     if (turns.length > limits.maxTurns || length > limits.maxCompletionTokens)
       return { reason: `takes ${turns.length} turns and ${length} tokens, more than an episode has` };
-    const samplerLogprobs = played.tokens.map(() => 0);
-    const episode: Episode = { sample: 0, task: 0, samplerLogprobs, ...played };
-    const [outcome] = await verifyAll(environments, [{ ref, episode }], reward, asker);
-    if (succeeded(reward.components, outcome!) !== true)
-      return { reason: `what an expert does is no success: ${JSON.stringify(outcome).slice(0, 500)}` };
+    const { episode, success } = await verifiedReference(environments, ref, played, reward, asker);
+    if (success !== true)
+      return {
+        reason: `what an expert does is no success: ${JSON.stringify(episode.outcome).slice(0, 500)}`,
+      };
     const promptTokens = dialect.promptTokens([{ role: 'user', content: prompt }]);
     const task: GroupTask = { ref, prompt, promptTokens, ...(tools && { tools }) };
-    return { task, episode: { ...episode, outcome: outcome! }, turns, ...(tools && { tools }) };
+    return { task, episode, turns, ...(tools && { tools }) };
   } catch (error) {
     if (!(error instanceof GradusError) || asker.signal.aborted) throw error;
     return { reason: error.message };
