@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command } from 'commander';
+import { exit, exitWithReader } from './exit.ts';
 import { fail } from './fail.ts';
 import { ownManifest } from './own-manifest.ts';
 
@@ -172,4 +173,5 @@ function inherit(command: Command, from: Command): void {
 // `source <(gradus complete bash)`, or zsh, fish, powershell: only then is it worth loading.
 if (process.argv[2] === 'complete') (await import('@bomb.sh/tab/commander')).default(program);
 
-program.parseAsync().then(() => process.exit(), fail);
+exitWithReader();
+program.parseAsync().then(() => exit(), fail);

@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { Command } from 'commander';
 import { checkSpec } from '../cli/check-beforehand.ts';
+import { exit, exitWithReader } from '../cli/exit.ts';
 import { fail } from '../cli/fail.ts';
 import { projectEnvironment } from '../cli/project.ts';
 import { runAndReport } from '../cli/run-and-report.ts';
@@ -20,9 +21,10 @@ async function demo({ spec: file, ...options }: DemoOptions): Promise<number> {
   return runAndReport({ ...options, env: await projectEnvironment(), spec, workflowId });
 }
 
+exitWithReader();
 withStackFlags(new Command('demo'))
   .description('Runs the main job: an agent learns to use a calculator.')
   .option('--spec <file>', 'the curriculum', 'examples/calculator.json')
   .option('--json', 'end with one JSON line on stdout; everything else goes to stderr')
-  .action((options: DemoOptions) => demo(options).then((code) => process.exit(code), fail))
+  .action((options: DemoOptions) => demo(options).then(exit, fail))
   .parse();

@@ -8,6 +8,7 @@ import { builtInEnvironments } from '../environments/families/index.ts';
 import { totalTime } from '../core/time/time-split.ts';
 import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
 import { confidenceOf, reportRun, summarizeRun } from '../cli/curriculum-report.ts';
+import { exit, exitWithReader } from '../cli/exit.ts';
 import { fail } from '../cli/fail.ts';
 import { chemistry as chemistryPlugin } from '../plugins/molecules/plugin.ts';
 import { makeChemistry } from '../plugins/molecules/report/chemistry.ts';
@@ -136,11 +137,12 @@ const brief = (report: MoleculesReport) => ({
   calibration: report.calibration.map(({ pairs, ...rest }) => ({ ...rest, pairs: pairs.length })),
 });
 
+exitWithReader();
 withStackFlags(new Command('demo:molecules'))
   .description('Trains a policy that designs molecules, judged by RDKit, xTB and DFT.')
   .option('--spec <file>', 'the curriculum', 'examples/molecules.json')
   .option('--page <file>', 'where the SVG page goes (default: molecules.svg in the state folder)')
   .option('--no-chemistry', 'leave out xTB and DFT: the fast tier alone judges')
   .option('--json', 'end with one JSON line on stdout; everything else goes to stderr')
-  .action((options: DemoOptions) => demo(options).then((code) => process.exit(code), fail))
+  .action((options: DemoOptions) => demo(options).then(exit, fail))
   .parse();
