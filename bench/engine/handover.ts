@@ -8,6 +8,7 @@ import { median } from '../../core/statistics/median.ts';
 import { tokenizerConfigOf } from '../../engine/dialect/checkpoint-dialect.ts';
 import { SPECIAL_TOKENS } from '../../engine/dialect/gradus/special-tokens.ts';
 import { openDialect } from '../../engine/dialect/open-dialect.ts';
+import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import { newModelFiles } from '../../engine/new-model-files.ts';
 import type { LocalPolicy } from '../../engine/policy.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
@@ -58,9 +59,11 @@ const handover = ({ returned, written, loaded, firstToken }: Seconds): number =>
  */
 export const handoverBench: Bench = async function* (options) {
   const { quick, say, signal } = options;
-  for (const size of quick ? (['1M'] as const) : (['1M', '30M'] as const)) {
-    const scripts = await calculatorScripts(TASKS, signal);
-    const { steps } = await withSteps(size, scripts, options, (step) =>
+  const sizes = quick ? (['1M'] as const) : (['1M', '30M'] as const);
+  const cases = sizes.flatMap((size) => [undefined, 10].map((every) => ({ size, every })));
+  const scripts = await calculatorScripts(TASKS, signal);
+  for (const { size, every } of cases) {
+    const { steps } = await withSteps({ size, every, scripts }, options, (step) =>
       interleavedRuns(
         size,
         { steps: (run) => step(run + WARM_UPS) },
@@ -73,9 +76,10 @@ export const handoverBench: Bench = async function* (options) {
     );
     const wholes = steps.map((step) => step.rollout + step.updates + handover(step));
     const part = median(steps.map(handover)) / median(wholes);
-    say(`  ${size}: ${(100 * part).toFixed(1)} % of a step`);
+    const kept = `${size} parameters${every === undefined ? '' : `, moments of every ${every}th step`}`;
+    say(`  ${kept}: ${(100 * part).toFixed(1)} % of a step`);
     const length = Math.round(sum(scripts.map(scriptLength)) / TASKS);
-    const name = `${size} parameters, last update to first token, vs ${100 * GOAL} % of a step of ${TASKS} × ${SAMPLES} episodes of ${length} tokens`;
+    const name = `${kept}, last update to first token, vs ${100 * GOAL} % of a step of ${TASKS} × ${SAMPLES} episodes of ${length} tokens`;
     const goal = wholes.map((seconds) => GOAL * seconds);
     yield benchRowsOf('engine:handover')(name, 's', 'less', steps.map(handover), goal);
   }
@@ -83,8 +87,7 @@ export const handoverBench: Bench = async function* (options) {
 
 /** Gives `use` a run that takes one step after another. */
 function withSteps<T>(
-  size: ModelSize,
-  scripts: readonly Script[],
+  { size, every, scripts }: { size: ModelSize; every: number | undefined; scripts: readonly Script[] },
   options: BenchOptions,
   use: (step: (number: number) => Promise<Seconds>) => Promise<T>,
 ): Promise<T> {
@@ -127,6 +130,7 @@ function withSteps<T>(
           objective: GRPO,
           optimizer: { ...ADAM, learningRate: 3e-4, beta2: 0.98 },
           resetOptimizer: false,
+          ...(every !== undefined && { compute: { ...DEFAULT_COMPUTE, saveOptimizerEvery: every } }),
           seed: 1,
           reference: null,
         };
