@@ -1,5 +1,6 @@
 import type { AlgorithmSpec } from './algorithms/index.ts';
 import type { Plan } from './algorithms/method.ts';
+import type { MovingMeans } from './algorithms/moving-means.ts';
 import type { PreferenceSpec } from './algorithms/preference.ts';
 import type { Score } from './algorithms/scores.ts';
 import type { Objective, OfSamples } from './algorithms/objective.ts';
@@ -590,6 +591,8 @@ export interface BatchRequest {
   tellMoving?: true;
   /** SHA-256 of the weights that the step starts from: what others have sampled is late. */
   policy: string;
+  /** What the stage's earlier steps have left, where its method leaves something. */
+  movingMeans?: MovingMeans;
   /** How many learner steps these are ahead of others, by the SHA-256 of those; absent: nobody asks. */
   stepsAhead?: Record<string, number>;
   updates: UpdatePlan;
@@ -612,6 +615,8 @@ export interface BatchResult {
   trees?: number;
   /** Those of groups that are not replayed; absent where nobody asked. */
   moving?: MovingTask[];
+  /** What the step leaves to the next one, where its method leaves something. */
+  movingMeans?: MovingMeans;
   spans: Span[];
 }
 

@@ -49,6 +49,7 @@ export async function buildBatch(
   const { sequences, degenerateGroups, ...more } = trainingSamples(groups, request, {
     greedy,
     ...(scores && { scores }),
+    ...(request.movingMeans && { movingMeans: request.movingMeans }),
   });
   const key = batchKey(request.run, request.stage, request.step);
   const kept = await putBatch(store, key, packBatch(sequences, request.updates), { signal });

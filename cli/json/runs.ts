@@ -92,6 +92,12 @@ export const metricsOutput = z.strictObject({
   estimates: record('success by environment and level'),
   change: count.optional(),
   adjusted: record("how the step's settings differed from the spec"),
+  movingMeans: z
+    .record(z.string(), z.number())
+    .optional()
+    .describe(
+      'rewards of earlier steps, by environment and level, that those of the step were compared with',
+    ),
   alarms: z.array(record('an alarm')),
   standing: z.array(z.string()).optional(),
   decision: record('what was decided after the step'),

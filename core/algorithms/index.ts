@@ -14,6 +14,7 @@ import type { TaskGroup } from './task-group.ts';
 import type { SampleAdvantages } from './advantage.ts';
 import { USUAL_LEARNING_RATE } from './method.ts';
 import type { Method, MethodContext, Plan } from './method.ts';
+import type { MovingMeans } from './moving-means.ts';
 import type { Objective } from './objective.ts';
 import { opd } from './opd.ts';
 import { ownAlgorithmSchema, ownMethod } from './own.ts';
@@ -111,8 +112,17 @@ export const learningRateOf = (spec: AlgorithmSpec): number =>
 export const planAlgorithm = (spec: AlgorithmSpec, sampling: SamplingSpec): Plan =>
   methodOf(spec).plan(spec, sampling);
 
-export const computeAdvantages = (spec: AlgorithmSpec, groups: readonly TaskGroup[]): SampleAdvantages[] =>
-  methodOf(spec).advantages(groups, spec);
+export const computeAdvantages = (
+  spec: AlgorithmSpec,
+  groups: readonly TaskGroup[],
+  before?: MovingMeans,
+): SampleAdvantages[] => methodOf(spec).advantages(groups, spec, before);
+
+export const movingMeans = (
+  spec: AlgorithmSpec,
+  groups: readonly TaskGroup[],
+  before?: MovingMeans,
+): MovingMeans | undefined => methodOf(spec).movingMeans?.(groups, spec, before);
 
 /** What a method cannot go with, by the field of its section; `objective` is the loss of its plan. */
 export function refuseAlgorithm(

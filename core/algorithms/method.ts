@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { SamplingSpec } from '../schema/sampling.ts';
 import type { SampleAdvantages } from './advantage.ts';
+import type { MovingMeans } from './moving-means.ts';
 import type { Objective } from './objective.ts';
 import type { Score } from './scores.ts';
 import type { TaskGroup } from './task-group.ts';
@@ -43,8 +44,10 @@ export interface Method<Schema extends z.ZodObject, Spec = z.output<Schema>> {
   readonly schema: Schema;
   /** What a stage needs to know; made once, when the spec is read. */
   plan(spec: Spec, sampling: SamplingSpec): Plan;
-  /** Of each sample of the step; samples without any stay out of statistics and loss. */
-  advantages(groups: readonly TaskGroup[], spec: Spec): SampleAdvantages[];
+  /** Of each sample of the step; samples without any stay out of statistics and loss. `before`: what earlier steps have left. */
+  advantages(groups: readonly TaskGroup[], spec: Spec, before?: MovingMeans): SampleAdvantages[];
+  /** What the step leaves to the next one. Absent, or undefined: advantages depend on their own step alone. */
+  movingMeans?(groups: readonly TaskGroup[], spec: Spec, before?: MovingMeans): MovingMeans | undefined;
   /** What the shape of the section cannot say. */
   refuse?(spec: Spec, context: MethodContext): { field: string; message: string }[];
 }

@@ -1,10 +1,12 @@
 import { z } from 'zod';
-import { amount } from '../fields.ts';
+import { amount, decay } from '../fields.ts';
 import { groupBy } from '../group-by.ts';
 import { armName } from '../names.ts';
 import { centered, standardizedTogether } from '../statistics/standardized.ts';
 import type { TaskGroup } from './task-group.ts';
 import type { Method } from './method.ts';
+import { baselinesOf, movedMeans, USUAL_DECAY } from './moving-means.ts';
+import type { Earned, MovingMeans } from './moving-means.ts';
 import { overCompletion, rewardedOf, sampledAt, tokenRewards } from './sampled.ts';
 import {
   clip,
@@ -26,14 +28,22 @@ import {
  *   baseline `level`: A_t = (r − mean r) / std r over all sampled tokens of one environment and level, so that a longer sample
  *   counts for more: task-relative REINFORCE++ (Zhao et al. 2025, arXiv 2505.03335, eq. 8). In self-play each role and kind
  *   of task has a level, and so its own baseline.
+ *
+ *   baseline `moving`: A_t = r − m, not standardized, where m is the moving mean of the rewards of earlier steps at that level:
+ *   role-conditioned advantages (Liu et al. 2025, arXiv 2506.24119). A step moves m after it was compared with it.
  */
 const schema = z.strictObject({
   kind: z.literal('reinforce++').describe('Advantages are standardized over the whole batch (Hu 2025).'),
   baseline: z
-    .enum(['none', 'group', 'level'])
+    .enum(['none', 'group', 'level', 'moving'])
     .default('group')
     .describe(
-      'What a reward is compared with: all of the batch; first with its own group; or all of the step at its level, as in Absolute Zero: of self-play, its role and kind of task.',
+      'What a reward is compared with. none: all of the batch. group: its own group, and then all. level: all of the step at its level, in self-play its role and kind of task, as in Absolute Zero. moving: what earlier steps earned at that level, as in SPIRAL.',
+    ),
+  baselineDecay: decay
+    .optional()
+    .describe(
+      `For baseline moving: what one sample more leaves of the mean before it. Absent: ${USUAL_DECAY}.`,
     ),
   klCoefficient: amount(100, 'lower it: the policy would follow the KL alone')
     .default(0)
@@ -62,9 +72,9 @@ export const reinforcePlusPlus: Method<typeof schema> = {
   plan: (spec, sampling) =>
     planOf(spec, clippedObjective({ ...spec, aggregation: 'token' }, sampling), {
       scores: spec.klCoefficient > 0 ? ['reference'] : [],
-      ...(spec.baseline !== 'group' && { contrast: 'step' }),
+      ...(spec.baseline !== 'group' && { contrast: spec.baseline === 'moving' ? 'none' : 'step' }),
     }),
-  advantages: (groups, { baseline, klCoefficient }) => {
+  advantages: (groups, { baseline, klCoefficient }, before = {}) => {
     const shaped = groups.flatMap((group, g) =>
       (baseline === 'group' ? fromGroup(group) : fromRewards(group, klCoefficient)).map((one) => ({
         group: g,
@@ -72,15 +82,19 @@ export const reinforcePlusPlus: Method<typeof schema> = {
       })),
     );
     const advantages =
-      baseline === 'level'
-        ? standardizedByLevel(shaped, groups)
-        : standardizedTogether(shaped.map(({ values }) => values));
+      baseline === 'moving'
+        ? lessMovingMeans(shaped, groups, before)
+        : baseline === 'level'
+          ? standardizedByLevel(shaped, groups)
+          : standardizedTogether(shaped.map(({ values }) => values));
     return shaped.map(({ group, sample }, i) => ({
       group,
       sample,
       advantages: overCompletion(groups[group]!.samples[sample]!, advantages[i]!),
     }));
   },
+  movingMeans: (groups, { baseline, baselineDecay = USUAL_DECAY }, before = {}) =>
+    baseline === 'moving' ? movedMeans(earnedIn(groups), before, baselineDecay) : undefined,
   refuse: (spec, context) => [
     ...refuseImportance(spec, context),
     ...(spec.baseline !== 'none' && spec.klCoefficient > 0
@@ -88,6 +102,22 @@ export const reinforcePlusPlus: Method<typeof schema> = {
           {
             field: 'klCoefficient',
             message: `does nothing with baseline ${spec.baseline}: give beta, or baseline none`,
+          },
+        ]
+      : []),
+    ...(spec.baseline !== 'moving' && spec.baselineDecay !== undefined
+      ? [
+          {
+            field: 'baselineDecay',
+            message: `does nothing with baseline ${spec.baseline}: leave it out, or take moving`,
+          },
+        ]
+      : []),
+    ...(spec.baseline === 'moving' && context.replays
+      ? [
+          {
+            field: 'baseline',
+            message: 'moving would count rewards of replayed groups again: take level, or leave out collect',
           },
         ]
       : []),
@@ -125,6 +155,24 @@ function standardizedByLevel(
   }
   return advantages;
 }
+
+/** What a sample of an easy level earns says nothing of a hard one; nor does what others earn now, of what was usual. */
+function lessMovingMeans(
+  shaped: readonly { group: number; values: number[] }[],
+  groups: readonly TaskGroup[],
+  before: MovingMeans,
+): number[][] {
+  const baselines = baselinesOf(earnedIn(groups), before);
+  return shaped.map(({ group, values }) => {
+    const baseline = baselines[armName(groups[group]!.ref)]!;
+    return values.map((value) => value - baseline);
+  });
+}
+
+const earnedIn = (groups: readonly TaskGroup[]): Earned[] =>
+  groups.flatMap((group) =>
+    rewardedOf(group).map(({ of }) => ({ arm: armName(group.ref), reward: of.reward })),
+  );
 
 function fromGroup(group: TaskGroup): Shaped[] {
   const known = rewardedOf(group);

@@ -8,6 +8,7 @@ import type { RewardSpec } from '../schema/reward.ts';
 import { deviationOf, isRounding } from '../statistics/standardized.ts';
 import { isTrainable } from './sample.ts';
 import { isMoving, ROUNDING } from './advantage.ts';
+import type { MovingMeans } from './moving-means.ts';
 import { stepAdvantages } from './step-advantages.ts';
 import { taskGroups } from './task-group.ts';
 import type { AdvantageRequest, GroupAdvantages } from './step-advantages.ts';
@@ -28,6 +29,7 @@ export interface ReweighableStep extends Omit<AdvantageRequest, 'reward'> {
   groups: readonly RolloutGroup[];
   greedy: readonly RolloutGroup[];
   scores: TokenScores;
+  movingMeans?: MovingMeans | undefined;
 }
 
 export interface ReweighedEpisode {
@@ -68,7 +70,7 @@ export interface Reweighed {
 }
 
 export function reweigh(
-  { groups, greedy, scores, ...settings }: ReweighableStep,
+  { groups, greedy, scores, movingMeans, ...settings }: ReweighableStep,
   { from, to }: { from: RewardSpec; to: RewardSpec },
 ): Reweighed {
   const sliceOf = slices(groups, from);
@@ -86,11 +88,15 @@ export function reweigh(
     }));
   const changed = under(to, groups, true);
   const advantages = {
-    before: stepAdvantages(groups, { ...settings, reward: from }, { scores, greedy }),
+    before: stepAdvantages(groups, { ...settings, reward: from }, { scores, greedy, movingMeans }),
     after: stepAdvantages(
       changed,
       { ...settings, reward: to },
-      { scores: realigned(scores, sliceOf, [groups, changed], to), greedy: under(to, greedy, false) },
+      {
+        scores: realigned(scores, sliceOf, [groups, changed], to),
+        greedy: under(to, greedy, false),
+        movingMeans,
+      },
     ),
   };
   const placeOf = new Map(

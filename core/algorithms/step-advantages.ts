@@ -8,7 +8,8 @@ import type { EnvironmentScale, RewardScale } from '../reward/normalization.ts';
 import type { RewardSpec } from '../schema/reward.ts';
 import type { SampleAdvantages } from './advantage.ts';
 import { mostDeviating } from './group-baseline.ts';
-import { computeAdvantages, learnsWhole, takesBranches } from './index.ts';
+import { computeAdvantages, learnsWhole, movingMeans, takesBranches } from './index.ts';
+import type { MovingMeans } from './moving-means.ts';
 import { sampleOf } from './sample.ts';
 import { scoresByEpisode } from './scores.ts';
 import type { TokenScores } from './scores.ts';
@@ -23,6 +24,8 @@ export interface Beside {
   scores?: TokenScores;
   /** One greedy sample of each task. */
   greedy?: readonly RolloutGroup[];
+  /** What the steps before have left, where the method leaves something. */
+  movingMeans?: MovingMeans | undefined;
 }
 
 /** What a step's batch is made by, of all that is said of it. */
@@ -42,6 +45,8 @@ export interface StepAdvantages {
   /** Those that are not late, as the method was given them. */
   fresh: readonly TaskGroup[];
   scales: EnvironmentScale[];
+  /** What the step leaves to the next one, where the method leaves something. */
+  movingMeans?: MovingMeans;
 }
 
 /**
@@ -97,10 +102,11 @@ export function stepAdvantages(
   const notLate = all.filter(({ late }) => !late);
   const fresh = notLate.map(({ group }) => group);
   const kept = mostDeviating(fresh, keepGroups);
-  for (const one of computeAdvantages(algorithm, fresh)) {
+  for (const one of computeAdvantages(algorithm, fresh, beside.movingMeans)) {
     if (kept.has(one.group)) notLate[one.group]!.advantages.push(one);
   }
-  return { groups: all, fresh, scales };
+  const left = movingMeans(algorithm, fresh, beside.movingMeans);
+  return { groups: all, fresh, scales, ...(left && { movingMeans: left }) };
 }
 
 /** Advantages now less those of before, where that is more than rounding. */

@@ -6,6 +6,7 @@ import type { EnvironmentScale } from '../reward/normalization.ts';
 import { isMoving } from './advantage.ts';
 import type { SampleAdvantages } from './advantage.ts';
 import { mixesSuccess, rewardsDiffer } from './group-baseline.ts';
+import type { MovingMeans } from './moving-means.ts';
 import type { Sample } from './sample.ts';
 import { stepAdvantages } from './step-advantages.ts';
 import type { AdvantageRequest, Beside, GroupAdvantages } from './step-advantages.ts';
@@ -54,9 +55,10 @@ export function trainingSamples(
   trees?: number;
   moving?: MovingTask[];
   scales?: EnvironmentScale[];
+  movingMeans?: MovingMeans;
 } {
   const { plan, policy, stepsAhead, reward, replayed = 0 } = request;
-  const { groups: all, fresh, scales } = stepAdvantages(groups, request, beside);
+  const { groups: all, fresh, scales, movingMeans } = stepAdvantages(groups, request, beside);
   const ageOf = (weights: string): number => (weights === policy ? 0 : (stepsAhead?.[weights] ?? -1));
   const isMixed = ({ group }: GroupAdvantages): boolean =>
     group.samples.some(({ turns }) => turns.some(({ weights }) => weights !== undefined));
@@ -97,6 +99,7 @@ export function trainingSamples(
     ...(groups.some(({ grows }) => grows !== undefined) && { trees: compared.length }),
     ...(request.tellMoving && { moving: movingTasks(groups.slice(0, groups.length - replayed), own) }),
     ...(reward.normalization && { scales }),
+    ...(movingMeans && { movingMeans }),
   };
 }
 

@@ -27,6 +27,7 @@ import type { RlStageSpec } from '../schema/stages/rl.ts';
 import { changedStage } from './changed-stage.ts';
 import { sampledEntropy } from './evaluation.ts';
 import { addIncidents, causesOf } from '../episode/incidents.ts';
+import type { MovingMeans } from '../algorithms/moving-means.ts';
 import { countsOf, rewardedCount } from '../episode/outcome.ts';
 import { actOnAlarms } from './act-on-alarms.ts';
 import { rollbackTarget, stageQuestion } from './stage-question.ts';
@@ -88,6 +89,8 @@ export interface StageState {
   healthy: Healthy;
   estimates: ArmEstimates;
   failures: WaitingTask[];
+  /** Rewards of its steps so far, where the method compares with them; absent before the first of them. */
+  movingMeans?: MovingMeans;
   history: StageHistory;
   /** Steps that were begun before their turn, with the next one; absent where there is none. */
   begun?: CarriedStep[];
@@ -223,8 +226,10 @@ const succeededOnce = ({ estimates, history }: StageState): boolean =>
 function rollBack(input: StageInput, state: StageState, why: StageDecision['kind']): StageState {
   const { checkpoint } = rollbackTarget(input, state, why);
   const learningRateFactor = state.adjusted.learningRateFactor * input.stage.collapse.learningRateFactor;
+  // Its rewards were those of the policy that is given up.
+  const { movingMeans: _, ...rest } = state;
   return {
-    ...state,
+    ...rest,
     checkpoint,
     resetOptimizer: true,
     adjusted: { ...state.adjusted, learningRateFactor },
@@ -303,6 +308,7 @@ async function stageStep(
   }
   source.keep?.(collected.groups, updated.batch.moving ?? []);
   const checkpoint = updated.trained?.checkpoint ?? state.checkpoint;
+  const movingMeans = updated.batch.movingMeans ?? state.movingMeans;
 
   const evaluation = isMeasured(stage, stageStep) ? await measure(ports, input, checkpoint, stageStep) : null;
   // Of all that was sampled: where no group has variance, as when all have collapsed, the learner sees nothing.
@@ -324,6 +330,7 @@ async function stageStep(
       estimates,
       ...made,
       ...(varied && { varied }),
+      ...(movingMeans && { movingMeans }),
       // Made tasks are drawn from their source.
       failures: made.selfPlay
         ? []
@@ -402,6 +409,7 @@ async function stageStep(
       heldOut: heldOutFacts(evaluation, error),
       estimates,
       adjusted: state.adjusted,
+      ...(state.movingMeans && { movingMeans: state.movingMeans }),
       ...(input.change !== undefined && { change: input.change }),
       ...learnerFacts(trained, {
         endedAt,

@@ -1,3 +1,4 @@
+import type { MovingMeans } from '../algorithms/moving-means.ts';
 import type { Adjusted, HeededAlarm } from '../diagnosis/act.ts';
 import type { DiagnosisName } from '../diagnosis/alarm.ts';
 import type { Boundary } from '../errors.ts';
@@ -50,6 +51,8 @@ export interface StepFacts {
   change?: number;
   /** By what the step differed from the spec; null where nothing is diagnosed, as in a supervised stage. */
   adjusted: Adjusted | null;
+  /** What its rewards were compared with, by arm: moving means of those before it. Absent where its method has none, or none yet. */
+  movingMeans?: MovingMeans;
   /** Alarms that were raised at this step. */
   alarms: HeededAlarm[];
   /** Names of the alarms that stand after it, whenever they were raised; absent where none does. */

@@ -69,6 +69,7 @@ export async function updatePolicy(
     reward,
     ...(replayed && { replayed: replayed.length, tellMoving: true as const }),
     policy: state.checkpoint.weights,
+    ...(state.movingMeans && { movingMeans: state.movingMeans }),
     ...(stepsAhead && { stepsAhead }),
     updates: {
       minibatch: plan.minibatch,

@@ -87,7 +87,14 @@ export async function reweighStep(
   const scores = (await store.find(scoresKey(run, name, step), scoresCodec)) ?? {};
   const { algorithm } = stage;
   const keepGroups = facts?.adjusted?.keepGroups ?? 1;
-  const credited: ReweighableStep = { groups, greedy, scores, algorithm, keepGroups };
+  const credited: ReweighableStep = {
+    groups,
+    greedy,
+    scores,
+    algorithm,
+    keepGroups,
+    movingMeans: facts?.movingMeans,
+  };
   const done = reweigh(credited, { from, to });
   const batch = await store.head(batchKey(run, name, step));
   const stored = batch === undefined ? null : await loadBatch(store, batch);
@@ -120,7 +127,7 @@ function stageOf({ run, stages }: CurriculumSpec, name: string): RlStageSpec {
 }
 
 function reproduced(
-  { groups, greedy, scores, algorithm, keepGroups }: ReweighableStep,
+  { groups, greedy, scores, algorithm, keepGroups, movingMeans }: ReweighableStep,
   { reward }: CurriculumSpec,
   stage: RlStageSpec,
   stored: TrainBatch | null,
@@ -135,7 +142,7 @@ function reproduced(
   const { sequences } = trainingSamples(
     groups,
     { algorithm, plan: stage.plan, reward, ...(keepGroups !== undefined && { keepGroups }) },
-    { scores, greedy },
+    { scores, greedy, movingMeans },
   );
   const why = differenceOf(sequences, stored);
   return why === null ? { exactly: true } : { exactly: false, why };
@@ -169,7 +176,7 @@ const sameNumbers = (one: ArrayLike<number>, other: ArrayLike<number>): boolean 
 function limitsOf(
   { verification }: CurriculumSpec,
   { plan, collect }: RlStageSpec,
-  { groups, scores, keepGroups = 1 }: ReweighableStep,
+  { groups, scores, keepGroups = 1, movingMeans }: ReweighableStep,
   unscored: number,
   to: RewardSpec,
 ): string[] {
@@ -186,6 +193,7 @@ function limitsOf(
     ...(scores.values
       ? ['The values are those of the critic that was trained by the reward as it was.']
       : []),
+    ...(movingMeans ? ['The moving means are those of earlier steps by the reward as it was.'] : []),
     ...(plan.refills > 0
       ? [
           'Tasks were drawn in place of those without contrast by the reward as it was; no others can be drawn now.',

@@ -103,6 +103,7 @@ const facts = jsonCodec<StepFacts & { format: string }>(
         choices: count,
       })
       .optional(),
+    movingMeans: counts.optional(),
     alarms: z.array(
       z.looseObject({
         name: z.string(),

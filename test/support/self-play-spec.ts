@@ -3,8 +3,9 @@ import { hardestGoal, inOrder } from './tiny-spec.ts';
 /** A policy that proposes programs and solves them, in seconds: it is shown both roles, and then plays both. */
 export function selfPlaySpec({
   maxSteps = 4,
+  baseline = 'level',
   ...selfPlay
-}: { maxSteps?: number; trainProposer?: boolean } = {}) {
+}: { maxSteps?: number; baseline?: 'level' | 'moving'; trainProposer?: boolean } = {}) {
   const tasks = [{ environment: 'programs', levels: [1, 2, 3] }];
   return {
     seed: 5,
@@ -37,7 +38,7 @@ export function selfPlaySpec({
         numGenerations: 4,
         maxSteps,
         selfPlay: { proposals: 12, references: 2, ...selfPlay },
-        algorithm: { kind: 'reinforce++', baseline: 'level', minibatch: 32 },
+        algorithm: { kind: 'reinforce++', baseline, minibatch: 32 },
         optimizer: { learningRate: 0.001 },
         graduation: { successAtLeast: hardestGoal(33, maxSteps / 2), tasks: 33, everySteps: 2 },
       },

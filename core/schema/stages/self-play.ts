@@ -139,7 +139,7 @@ export function checkSelfPlay(
   if (beside.perTask && selfPlay.trainProposer && selfPlay.samples === 1)
     refuse(
       [...path, 'samples'],
-      'leaves a proposal nothing to be compared with: take the algorithm reinforce++ with baseline level, or 2 samples or more',
+      'leaves a proposal nothing to be compared with: take the algorithm reinforce++ with baseline level or moving, or 2 samples or more',
     );
   if (beside.refills > 0 || beside.greedy || beside.hindsight)
     refuse(

@@ -11,7 +11,8 @@ import type { TestInstallation } from '../../support/test-installation.ts';
 // A proposer and a solver: real servers and workers, SIGKILL, and a stage that continues as new with the tasks it has made.
 
 let installation: TestInstallation;
-const SPEC = selfPlaySpec({ maxSteps: 6 });
+// Its moving means are carried from step to step, too.
+const SPEC = selfPlaySpec({ maxSteps: 6, baseline: 'moving' });
 
 beforeAll(async () => {
   installation = await startTestInstallation({
@@ -42,6 +43,9 @@ test('killed while it proposes, checks, solves and learns, a run ends with the s
   expect(steps).toHaveLength(6);
   const sources = steps.map(({ rollout }) => rollout!.selfPlay!.source);
   expect(new Set(sources).size).toBeGreaterThan(2);
+  const means = steps.map(({ movingMeans = {} }) => Object.keys(movingMeans).length);
+  expect(means[0]).toBe(0);
+  expect(means.slice(1).every((arms) => arms > 0)).toBe(true);
   const names = async (name: string): Promise<string[]> =>
     (await store.list(`runs/${name}/tasks/`)).map(({ key }) => key.split('/').at(-1)!);
   expect(await names('killed')).toEqual(await names('whole'));

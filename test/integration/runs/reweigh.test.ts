@@ -63,6 +63,7 @@ const spec = {
         },
       ),
     ),
+    stageOf('moving', { kind: 'reinforce++', baseline: 'moving' }),
     stageOf('stale', { kind: 'grpo', importanceCap: 2 }, { collect: { kind: 'stored', stage: 'ppo' } }),
   ],
 };
@@ -158,7 +159,9 @@ const unchanged = ({ tasks }: ReweighedStep): void => {
 };
 
 test('the reward as it is gives the stored rewards and the batch of every method, to the bit', async () => {
-  expect(new Set(places.map(({ stage }) => stage))).toEqual(new Set([...KINDS.map(nameOf), 'stale']));
+  expect(new Set(places.map(({ stage }) => stage))).toEqual(
+    new Set([...KINDS.map(nameOf), 'moving', 'stale']),
+  );
   for (const place of places) {
     const step = await by(place);
     expect([place, step.reproduced.exactly === 'no-batch' ? { exactly: true } : step.reproduced]).toEqual([

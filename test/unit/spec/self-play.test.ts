@@ -70,6 +70,11 @@ describe('a stage of self-play', () => {
       { algorithm: { kind: 'reinforce++', baseline: 'level', klCoefficient: 0.1 } },
       /does nothing with baseline level/,
     ],
+    [
+      'a decay of means that do not move',
+      { algorithm: { kind: 'reinforce++', baseline: 'level', baselineDecay: 0.9 } },
+      /does nothing with baseline level: leave it out, or take moving/,
+    ],
   ])('is refused with %s', (_, changes, why) => {
     expect(() => stageWith(changes)).toThrow(why);
   });

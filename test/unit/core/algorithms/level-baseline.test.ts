@@ -1,30 +1,18 @@
 import { expect, test } from 'vitest';
 import { computeAdvantages, algorithmSchema } from '../../../../core/algorithms/index.ts';
 import type { TaskGroup } from '../../../../core/algorithms/task-group.ts';
+import { rewardedGroup } from '../../../support/rewarded-group.ts';
 
-const group = (level: number, ...rewards: (number | null)[]): TaskGroup => ({
-  ref: { environment: 'programs', split: 'train', level, index: 0 },
-  promptTokens: [1],
-  hindsight: false,
-  weights: 'w',
-  samples: rewards.map((reward) => ({
-    reward,
-    success: null,
-    tokens: [2],
-    samplerLogprobs: [-1],
-    mask: [1],
-    turns: [],
-    before: [],
-    scores: {},
-    truncated: false,
-  })),
-});
 const spec = algorithmSchema.parse({ kind: 'reinforce++', baseline: 'level', minibatch: 4 });
 const advantages = (...groups: TaskGroup[]): number[] =>
   computeAdvantages(spec, groups).map(({ advantages: [first] }) => first!);
 
 test('each level has a baseline of its own: what is easy at one says nothing of another', () => {
-  const [low, high, rare, common] = advantages(group(1, 0), group(1, 1), group(4, -1, -0.5));
+  const [low, high, rare, common] = advantages(
+    rewardedGroup(1, 0),
+    rewardedGroup(1, 1),
+    rewardedGroup(4, -1, -0.5),
+  );
   expect([low, high, rare, common].map((one) => one!.toFixed(4))).toEqual([
     '-0.7071',
     '0.7071',
@@ -36,14 +24,13 @@ test('each level has a baseline of its own: what is easy at one says nothing of 
 });
 
 test('a level whose rewards are all the same teaches nothing, and what was not judged has no part', () => {
-  expect(advantages(group(1, 1, 1, null), group(2, 0, 1)).map((one) => one.toFixed(4))).toEqual([
-    '0.0000',
-    '0.0000',
-    '-0.7071',
-    '0.7071',
-  ]);
+  expect(
+    advantages(rewardedGroup(1, 1, 1, null), rewardedGroup(2, 0, 1)).map((one) => one.toFixed(4)),
+  ).toEqual(['0.0000', '0.0000', '-0.7071', '0.7071']);
 });
 
 test('samples of one task alone need no others of their task', () => {
-  expect(advantages(group(4, 0.5), group(4, 0.25), group(4, -1)).every((one) => one !== 0)).toBe(true);
+  expect(
+    advantages(rewardedGroup(4, 0.5), rewardedGroup(4, 0.25), rewardedGroup(4, -1)).every((one) => one !== 0),
+  ).toBe(true);
 });
