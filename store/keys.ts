@@ -198,9 +198,16 @@ export const calibrationPrefix = (run: string): string => `runs/${segment(run)}/
 export const ledgerKey = (run: string, writer: string, sequence: number): string =>
   `${ledgerPrefix(run)}${segment(writer)}/${padded(sequence)}.json`;
 
+/** Of such an object, and of what lies beside it under the same place. */
+export const writerOf = (key: string): string => key.split('/').at(-2) ?? '';
+
 export const ledgerPrefix = (run: string): string => `runs/${segment(run)}/ledger/`;
 
-/** What a request to the ladder came to: everything that is written for it follows from this object. */
+/** What a decision of a step on the ladder came to: everything that is written for it follows from this object. */
+export const stepDecisionKey = (run: string, stage: string, step: number, decision: string): string =>
+  `runs/${segment(run)}/decisions/${segment(stage)}/${padded(step)}/${segment(decision)}.json`;
+
+/** The same of an older version, where it was named by its place in the ledger. */
 export const decisionKey = (run: string, writer: string, sequence: number): string =>
   `runs/${segment(run)}/decisions/${segment(writer)}/${padded(sequence)}.json`;
 

@@ -2,7 +2,7 @@ import { groupBy } from '../../core/group-by.ts';
 import { addPairs } from '../../core/ladder/calibration.ts';
 import type { Calibration, ScorePair } from '../../core/ladder/calibration.ts';
 import { lineBelow } from '../../core/ladder/learned-tier.ts';
-import type { LadderRequest } from '../../core/ladder/requests.ts';
+import type { LadderRequest, LedgerPlace } from '../../core/ladder/requests.ts';
 import type { LadderCandidate } from './candidates.ts';
 import { calibrationKey, calibrationPrefix, pairKey } from '../../store/keys.ts';
 import { calibrationLists, pairClaims } from '../../store/ladder/ladder-codecs.ts';
@@ -73,7 +73,8 @@ interface LinePair extends ScorePair {
 /** Claims the pairs that a request has counted, for all that come later. */
 export async function putCalibrations(
   store: ObjectStore,
-  { run, verification: { rungs: tiers }, ledger }: LadderRequest,
+  { run, verification: { rungs: tiers } }: LadderRequest,
+  ledger: LedgerPlace,
   tier: number,
   { calibrations, counted }: Counted,
   signal: AbortSignal,

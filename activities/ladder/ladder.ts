@@ -15,12 +15,13 @@ import type {
 import type { LedgerTotals } from '../../core/ladder/ledger.ts';
 import { askOf, cheaperVerdicts } from './ask-of.ts';
 import { calibrate, putCalibrations } from './calibrate.ts';
+import { decideOnce } from './decide-once.ts';
 import { decisionEntry, loadCandidates } from './candidates.ts';
 import type { LadderCandidate, LadderDependencies } from './candidates.ts';
 import type { Durable } from '../durable.ts';
 import { settleEscalation } from './settle-escalation.ts';
 import { appendLedger } from '../../store/ladder/ledger.ts';
-import { archiveKey, asksKey, decisionKey } from '../../store/keys.ts';
+import { archiveKey, asksKey } from '../../store/keys.ts';
 import { plans, wishes } from '../../store/ladder/ladder-codecs.ts';
 import type { StoredPlan } from '../../store/ladder/ladder-codecs.ts';
 import { putAbstention, putHeardVerdict } from '../verification/verdict-cache.ts';
@@ -39,13 +40,13 @@ export function createLadder(deps: LadderDependencies, { mostAsks = MOST_ASKS } 
      * first plan that is kept is the plan, and all the rest follows from it (ADR 0021).
      */
     async planClimb(request: PlanRequest, signal: AbortSignal): Promise<PlanResult> {
-      const { run, verification, rung: tier, ledger } = request;
+      const { run, verification, rung: tier } = request;
+      const plan = await decideOnce(store, request, plans, signal, () =>
+        decidePlan(deps, request, mostAsks, signal),
+      );
+      const { ledger = request.ledger } = plan;
       const { writer, sequence } = ledger;
-      const decided = await decidePlan(deps, request, mostAsks, signal);
-      const { value: plan } = await store.putIfAbsent(decisionKey(run, writer, sequence), plans, decided, {
-        signal,
-      });
-      if (tier > 1) await putCalibrations(store, request, tier - 1, plan, signal);
+      if (tier > 1) await putCalibrations(store, request, ledger, tier - 1, plan, signal);
       if (plan.deferred.length > 0)
         await store.putIfAbsent(archiveKey(run, writer, sequence), wishes, plan.deferred, { signal });
       const totals = await appendLedger(store, run, ledger, plan.entries, { signal });

@@ -1,3 +1,4 @@
+import { GradusError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
@@ -17,13 +18,13 @@ import { withVerdict } from '../../core/episode/reward.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { LateMove } from '../../core/training/task-draw.ts';
 import { calibrate, putCalibrations } from './calibrate.ts';
+import { decideOnce } from './decide-once.ts';
 import { decisionEntry, loadCandidates } from './candidates.ts';
 import type { LadderCandidate, LadderDependencies } from './candidates.ts';
 import type { HostCaller } from '../../environments/host/hosted-environment.ts';
 import { IncidentList } from '../incident-list.ts';
 import { verify } from '../verification/verify-episodes.ts';
 import { appendLedger } from '../../store/ladder/ledger.ts';
-import { decisionKey } from '../../store/keys.ts';
 import { settlements } from '../../store/ladder/ladder-codecs.ts';
 import type { GroupSettlement, Settlement } from '../../store/ladder/ladder-codecs.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
@@ -41,25 +42,22 @@ export async function settleEscalation(
   signal: AbortSignal,
 ): Promise<SettleResult> {
   const { store } = deps;
-  const { run, verification, reward, ledger, steps } = request;
+  const { run, verification, reward, steps } = request;
   const incidents = new IncidentList();
-  const decided = await decideSettlement(deps, request, incidents.asker(signal));
-  const key = decisionKey(run, ledger.writer, ledger.sequence);
-  const { value: settlement } = await store.putIfAbsent(key, settlements, decided, { signal });
-  await putCalibrations(store, request, verification.rungs.length - 1, settlement, signal);
+  const settlement = await decideOnce(store, request, settlements, signal, () =>
+    decideSettlement(deps, request, incidents.asker(signal)),
+  );
+  const { ledger = request.ledger } = settlement;
+  await putCalibrations(store, request, ledger, verification.rungs.length - 1, settlement, signal);
   const present = steps.at(-1)!;
   const groups: GroupResult[] = [];
   const settled: Record<string, BlobRef> = {};
   const offered: BlobRef[] = [];
   for (const one of settlement.groups) {
-    const step = steps.find(({ groups: refs }) => refs.some((ref) => ref.key === one.of))!;
-    const group = await loadTrajectories(
-      store,
-      step.groups.find((ref) => ref.key === one.of)!,
-      { signal },
-    );
+    const { stage, step, ref } = one.from ?? placeOf(steps, one.of);
+    const group = await loadTrajectories(store, ref, { signal });
     const judged = judgedAnew(group, one, `late-${present.stage}-${present.step}`);
-    const kept = await putTrajectories(store, { run, ...step }, judged, { signal });
+    const kept = await putTrajectories(store, { run, stage, step }, judged, { signal });
     settled[one.of] = kept.ref;
     if (one.offered) offered.push(kept.ref);
     if (!one.late)
@@ -74,6 +72,13 @@ export async function settleEscalation(
   const totals = await appendLedger(store, run, ledger, settlement.entries, { signal });
   const { calibrations, moves } = settlement;
   return { calibrations, groups, settled, offered, moves, totals };
+}
+
+/** Of an older version, which has only named it. */
+function placeOf(steps: readonly StepGroups[], key: string): NonNullable<GroupSettlement['from']> {
+  for (const { stage, step, groups } of steps)
+    for (const ref of groups) if (ref.key === key) return { stage, step, ref };
+  throw new GradusError('store', 'other-step', `${key} was judged, and is of no step that is escalated now`);
 }
 
 /** What the verdicts that there are now come to. */
@@ -148,7 +153,8 @@ async function decideSettlement(
       });
     }
     const learntAs = Object.fromEntries(before ?? []);
-    groups.push({ of: ref.key, late: !fresh, offered, outcomes, learntAs });
+    const from = { stage: step.stage, step: step.step, ref };
+    groups.push({ of: ref.key, from, late: !fresh, offered, outcomes, learntAs });
   }
   return { ...counted, groups, moves: [...moves.values()], entries };
 }

@@ -58,6 +58,11 @@ export interface LadderRequest {
   /** By tier: digests whose verdicts came since the last step settled, whoever asked for them. */
   came: string[][];
   ledger: LedgerPlace;
+  /**
+   * Names the decision among those of its step. A run that is done again, with another ladder, takes what was decided the first
+   * time. Absent where an older version has asked: there `ledger` names it.
+   */
+  decision?: string;
 }
 
 /** Which object of the ledger is written: one writer, numbers without gaps. */
@@ -65,6 +70,16 @@ export interface LedgerPlace {
   writer: string;
   sequence: number;
 }
+
+/** As which the ladders of a run write, if they began before there could be several; others add when they have begun. */
+export const LADDER_WRITER = 'run';
+
+/** Of the ladder of a run that has begun at these epoch milliseconds. Of two the later one sorts behind the other. */
+export const ladderWriter = (begun: number): string => `${LADDER_WRITER}.${begun}`;
+
+/** Sweeps, evaluations and people write under other names. */
+export const isLadderWriter = (writer: string): boolean =>
+  writer === LADDER_WRITER || writer.startsWith(`${LADDER_WRITER}.`);
 
 export interface PlanRequest extends LadderRequest {
   rung: number;

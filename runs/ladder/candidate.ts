@@ -1,13 +1,22 @@
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
+import { isLadderWriter } from '../../core/ladder/requests.ts';
 import type { VerdictRequest, WantedVerdict } from '../../core/ladder/requests.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import { assertRun } from '../../store/run/find-run.ts';
 import { DIGEST_FORM } from '../../store/digest.ts';
-import { abstentionKey, archiveKey, asksKey, asksPrefix, heardKey, verdictKey } from '../../store/keys.ts';
+import {
+  abstentionKey,
+  archiveKey,
+  asksKey,
+  asksPrefix,
+  heardKey,
+  verdictKey,
+  writerOf,
+} from '../../store/keys.ts';
 import { verdicts, wishes } from '../../store/ladder/ladder-codecs.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { offeredName } from './ledger-book.ts';
+import { inOrder, offeredName } from './ledger-book.ts';
 import type { LedgerBook, PlacedEntry } from './ledger-book.ts';
 
 /** What one verifier was asked of a candidate, and said. */
@@ -171,17 +180,15 @@ async function askOf(
       if (found) return found;
     }
   }
-  if (!of.some(({ writer }) => writer !== 'run')) return null;
+  if (of.every(({ writer }) => isLadderWriter(writer))) return null;
   // An evaluation or a sweep asks for all that it wants at once, under names that its verdicts do not have.
-  const others = (await store.list(asksPrefix(run))).filter(({ key }) => !isOfLadder(run, key));
+  const others = (await store.list(asksPrefix(run))).filter(({ key }) => !isLadderWriter(writerOf(key)));
   for (const { key } of others.slice(-MOST_PAGES_OF_ASKS)) {
     const found = among(await store.find(key, wishes));
     if (found) return found;
   }
   return null;
 }
-
-const isOfLadder = (run: string, key: string): boolean => key.startsWith(`${asksPrefix(run)}run/`);
 
 const stepOf = (id: string): string | null => {
   const proposal = proposalOf(id);
@@ -210,10 +217,5 @@ export function proposalOf(id: string): Proposal | null {
 }
 
 /** Both are in the order of the ledger: of a page the first comes first. */
-function merged(first: readonly PlacedEntry[], second: readonly PlacedEntry[]): PlacedEntry[] {
-  const rank = ({ writer }: PlacedEntry): string => (writer === 'run' ? '' : writer);
-  return [...first, ...second].toSorted((a, b) => {
-    const [x, y] = [rank(a), rank(b)];
-    return x === y ? a.sequence - b.sequence : x < y ? -1 : 1;
-  });
-}
+const merged = (first: readonly PlacedEntry[], second: readonly PlacedEntry[]): PlacedEntry[] =>
+  [...first, ...second].toSorted(inOrder);

@@ -1,12 +1,12 @@
 import { isTransientAbstention } from '../../core/ladder/abstentions.ts';
 import { addEntries, mergeTotals } from '../../core/ladder/ledger.ts';
 import type { LedgerEntry, LedgerTotals } from '../../core/ladder/ledger.ts';
+import { isLadderWriter } from '../../core/ladder/requests.ts';
 import { GradusError } from '../../core/errors.ts';
-import { ledgerPrefix } from '../../store/keys.ts';
+import { ledgerPrefix, writerOf } from '../../store/keys.ts';
 import { ledgerPages } from '../../store/ladder/ladder-codecs.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { LADDER_WRITER } from '../overview/spend.ts';
 import { PairBook } from './pairs.ts';
 import type { Pair } from './pairs.ts';
 
@@ -183,13 +183,13 @@ export class LedgerBook {
   }
 
   private add(writer: string, entries: readonly LedgerEntry[]): void {
-    const hears = writer === LADDER_WRITER || writer.startsWith('sweep-');
+    const hears = isLadderWriter(writer) || writer.startsWith('sweep-');
     for (const entry of entries) {
       this.entries++;
       this.stages[entry.stage] = addEntries(this.stages[entry.stage] ?? {}, [entry]);
-      if (writer === LADDER_WRITER) this.lastStage = entry.stage;
+      if (isLadderWriter(writer)) this.lastStage = entry.stage;
       if (entry.kind === 'decision') {
-        if (writer === LADDER_WRITER) {
+        if (isLadderWriter(writer)) {
           const episode = wideNumber(entry.candidate);
           this.judged.add(episode);
           if (entry.decision === 'escalate' || entry.decision === 'defer') this.climbed.add(episode);
@@ -266,15 +266,16 @@ function note(
 const numberOf = (digest: string): number => Number.parseInt(digest.slice(0, 13), 16);
 
 function placeOf(key: string): { writer: string; sequence: number } {
-  const [file = '', writer = ''] = key.split('/').toReversed();
-  return { writer, sequence: Number.parseInt(file, 10) };
+  return { writer: writerOf(key), sequence: Number.parseInt(key.split('/').at(-1)!, 10) };
 }
 
 type Placed = Pick<Page, 'writer' | 'sequence'>;
-const inOrder = (a: Placed, b: Placed): number => {
+/** What the ladders of the run wrote comes first, that of earlier ones before that of later ones. */
+export const inOrder = (a: Placed, b: Placed): number => {
   if (a.writer === b.writer) return a.sequence - b.sequence;
-  if (a.writer === LADDER_WRITER) return -1;
-  return b.writer === LADDER_WRITER || a.writer > b.writer ? 1 : -1;
+  const [first, second] = [isLadderWriter(a.writer), isLadderWriter(b.writer)];
+  if (first !== second) return first ? -1 : 1;
+  return a.writer > b.writer ? 1 : -1;
 };
 
 function namesOf(entries: readonly LedgerEntry[]): Uint32Array {

@@ -1,13 +1,12 @@
+import { isLadderWriter } from '../../core/ladder/requests.ts';
 import { addEntries } from '../../core/ladder/ledger.ts';
 import type { LedgerTotals } from '../../core/ladder/ledger.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import type { Spent } from '../../core/tier-contract.ts';
-import { ledgerPrefix } from '../../store/keys.ts';
+import { ledgerPrefix, writerOf } from '../../store/keys.ts';
 import { ledgerPages } from '../../store/ladder/ladder-codecs.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
 
-/** The run's own ladder; sweeps and evaluations have other names. */
-export const LADDER_WRITER = 'run';
 /** A look at a run reads no more pages than these. */
 const MOST_PAGES = 200;
 
@@ -33,9 +32,8 @@ export async function spentInLedger(
   run: string,
   { beside = false, ...options }: CallOptions & { beside?: boolean } = {},
 ): Promise<SpentOnVerdicts | null> {
-  const own = `${ledgerPrefix(run)}${LADDER_WRITER}/`;
   const all = await store.list(ledgerPrefix(run), options);
-  const pages = beside ? all.filter(({ key }) => !key.startsWith(own)) : all;
+  const pages = beside ? all.filter(({ key }) => !isLadderWriter(writerOf(key))) : all;
   if (pages.length > MOST_PAGES) return null;
   const entries = await inParallel(pages, ({ key }) => store.find(key, ledgerPages, options));
   return spentOf(

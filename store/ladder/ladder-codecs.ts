@@ -2,11 +2,13 @@ import { z } from 'zod';
 import type { Calibration } from '../../core/ladder/calibration.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 import type { LedgerPlace, WantedVerdict } from '../../core/ladder/requests.ts';
+import type { BlobRef } from '../../core/refs.ts';
 import type { Outcome } from '../../core/episode/outcome.ts';
 import type { LateMove } from '../../core/training/task-draw.ts';
 import type { TierAnswer } from '../../core/tier-contract.ts';
 import { jsonCodec } from '../codec.ts';
 import { DIGEST_FORM } from '../digest.ts';
+import { blobRef } from '../training/manifest.ts';
 
 // What the ladder keeps. Fields that nobody decides by are not looked at.
 
@@ -62,11 +64,10 @@ const calibration = z.looseObject({
 
 export const calibrationLists = jsonCodec<Calibration[]>('a list of calibrations', z.array(calibration));
 
+const place = z.looseObject({ writer: z.string(), sequence: z.int() });
+
 /** Which request has counted the pairs of a subject. */
-export const pairClaims = jsonCodec<LedgerPlace>(
-  "a claim to a subject's pairs",
-  z.looseObject({ writer: z.string(), sequence: z.int() }),
-);
+export const pairClaims = jsonCodec<LedgerPlace>("a claim to a subject's pairs", place);
 
 /** What a request has added to the calibrations. */
 export interface Counted {
@@ -75,10 +76,21 @@ export interface Counted {
   /** The subjects whose pairs these are, by digest. */
   counted: string[];
 }
-const counted = { calibrations: z.array(calibration), counted: z.array(z.string()) };
+
+/** What is kept of a decision besides. */
+export interface Decided {
+  /** Where the rest of it is written, by whichever ladder of the run has decided. Absent of an older version: where it is asked from. */
+  ledger?: LedgerPlace;
+}
+
+const counted = {
+  calibrations: z.array(calibration),
+  counted: z.array(z.string()),
+  ledger: place.optional(),
+};
 
 /** A plan of a tier. */
-export interface StoredPlan extends Counted {
+export interface StoredPlan extends Counted, Decided {
   asks: WantedVerdict[];
   /** What is asked has left no place for more. */
   more: boolean;
@@ -102,6 +114,8 @@ export const plans = jsonCodec<StoredPlan>(
 export interface GroupSettlement {
   /** Key of the group as the fast tier has judged it. */
   of: string;
+  /** The step that it is of, and where it is. Absent of what an older version has decided. */
+  from?: { stage: string; step: number; ref: BlobRef };
   /** Of an earlier step, whose verdicts came late. */
   late: boolean;
   /** By `task/sample`. */
@@ -113,7 +127,7 @@ export interface GroupSettlement {
 }
 
 /** What the highest verdicts of a step came to. */
-export interface Settlement extends Counted {
+export interface Settlement extends Counted, Decided {
   groups: GroupSettlement[];
   /** By how much late verdicts change what their steps had counted. */
   moves: LateMove[];
@@ -129,6 +143,7 @@ export const settlements = jsonCodec<Settlement>(
     groups: z.array(
       z.looseObject({
         of: z.string(),
+        from: z.looseObject({ stage: z.string(), step: z.int(), ref: blobRef }).optional(),
         late: z.boolean(),
         offered: z.boolean(),
         outcomes: z.record(z.string(), outcome),

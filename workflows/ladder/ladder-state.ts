@@ -43,6 +43,8 @@ export interface WaitingStep {
 export interface LadderState {
   /** Objects written so far; numbers their keys. */
   sequence: number;
+  /** Under which name it writes. Absent where an older version has carried over. */
+  writer?: string;
   stage: string | null;
   budgets: Budget[];
   accounts: Account[];

@@ -23,6 +23,7 @@ import type {
   StepGroups,
   Swept,
 } from '../../core/ladder/requests.ts';
+import { LADDER_WRITER, ladderWriter } from '../../core/ladder/requests.ts';
 import { ids } from '../../core/names.ts';
 import type { VerificationSpec } from '../../core/schema/verification.ts';
 import { ladderActivities, runWatchActivities, verdictActivities } from '../activities.ts';
@@ -72,7 +73,10 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   const parent = parentOf(from);
   const { run, verification, firstRunId } = input;
   const { rungs: tiers } = verification;
-  const state = from ?? initialLadderState(verification);
+  const state: LadderState = from ?? {
+    ...initialLadderState(verification),
+    writer: ladderWriter(workflowInfo().startTime.getTime()),
+  };
   /** What came and is not in the ledger yet. */
   const entries: LedgerEntry[] = [];
   /** The launcher must not be in the middle of something when the state is carried over. */
@@ -87,7 +91,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   let serving: EscalationRequest | null = null;
   /** The state is about to be carried over: what is not launched yet is launched from there. */
   let leaving = false;
-  const place = () => ({ writer: 'run', sequence: ++state.sequence });
+  const place = () => ({ writer: state.writer ?? LADDER_WRITER, sequence: ++state.sequence });
   const idle = (): boolean =>
     state.requests.length === 0 &&
     state.waiting === undefined &&
@@ -180,8 +184,9 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     // Of a stage they stay the same, unless a person has changed them since its last step.
     state.budgets = tiers.map(({ verifier, budget }) => request.budgets[verifier] ?? budget);
     const now: StepGroups = { stage, step, groups };
-    const escalating = () => ({
+    const escalating = (decision: string) => ({
       run,
+      decision,
       verification,
       calibrations: state.calibrations,
       steps: [...state.recent, now],
@@ -193,13 +198,13 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     for (let tier = (begun?.rung ?? 0) + 1; tier < tiers.length; tier++) {
       if (gone) return;
       const budget = ofStep(state.budgets[tier]!, state.accounts[tier]!);
-      for (let more = true, again = false; more; again = true) {
+      for (let more = true, round = 0; more; round++) {
         // What has come must be heard, or it would be asked for again.
         while (entries.length > 0) await writeDown();
         const plan = await ladderActivities.planClimb({
-          ...escalating(),
+          ...escalating(`${tier}-${round}`),
           rung: tier,
-          again,
+          again: round > 0,
           budget,
           account: state.accounts[tier]!,
           underWay: underWay(tier),
@@ -224,7 +229,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     while (entries.length > 0) await writeDown();
     if (gone) return;
     for (const one of Object.values(state.asked)) one.late = true;
-    const settling = { ...escalating(), reward: request.reward };
+    const settling = { ...escalating('settled'), reward: request.reward };
     state.came = tiers.map(() => []);
     const { totals, calibrations, settled, ...answer } = await ladderActivities.settleClimb(settling);
     state.calibrations = calibrations;
@@ -339,8 +344,11 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       state.totals = mergeTotals(state.totals, totals);
     }
     while (entries.length > 0) await writeDown();
-    if (reopened)
-      await continueAsNew<typeof ladder>(input, { ...initialLadderState(verification), requests: later });
+    if (reopened) {
+      const { sequence, writer } = state;
+      const anew = { ...initialLadderState(verification), sequence, ...(writer !== undefined && { writer }) };
+      await continueAsNew<typeof ladder>(input, { ...anew, requests: later });
+    }
     return ladderStatusOf(verification, state);
   }
 

@@ -1,5 +1,4 @@
 import { WorkflowFailedError } from '@temporalio/client';
-import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRunWatch } from '../../../activities/run-watch.ts';
 import { ids } from '../../../core/names.ts';
@@ -14,6 +13,7 @@ import { until, untilBegun } from '../../support/run-client.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
 import { DONE } from '../../support/ended.ts';
+import { resetToBegin } from '../../support/reset.ts';
 
 // A person cancels or terminates a part of a run, not the run; and what a person sees who is asked.
 
@@ -59,20 +59,6 @@ const start = (run: string, tier: { wait?: boolean } = {}) =>
     run,
     ladderSpec([{ verifier: 'near', passAtLeast: 0.5, ...tier }], { maxSteps: 2, groupsPerStep: 2 }),
   );
-
-/** Its newest execution, to where it had done nothing. */
-async function resetToBegin(handle: WorkflowHandle): Promise<void> {
-  const { runId } = await handle.describe();
-  const { events } = await lab.runs.client.workflow.getHandle(handle.workflowId, runId).fetchHistory();
-  const begun = events!.find((event) => event.workflowTaskCompletedEventAttributes)!;
-  await lab.runs.client.workflowService.resetWorkflowExecution({
-    namespace: 'default',
-    workflowExecution: { workflowId: handle.workflowId, runId },
-    reason: 'to do it again',
-    workflowTaskFinishEventId: begun.eventId!,
-    requestId: runId,
-  });
-}
 
 const untilSignalled = (workflowId: string, signal: string) =>
   until(

@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
+import type { curriculum } from '../../../workflows/curriculum.ts';
+import { DONE } from '../../support/ended.ts';
+import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
+import type { LadderInstallation, TierOptions } from '../../support/ladder-installation.ts';
+import { resetToBegin } from '../../support/reset.ts';
+
+// A run that is done again after its ladder has ended has another ladder, which writes into the same folders.
+
+let installation: LadderInstallation;
+beforeAll(async () => {
+  installation = await startLadderInstallation();
+}, 240_000);
+afterAll(() => installation?.remove());
+
+/** A run to the end of its ladder, and the same once more from its beginning. `meanwhile` is done when the first has ended. */
+async function twice(
+  run: string,
+  tiers: TierOptions[],
+  { offer = 0, meanwhile }: { offer?: number; meanwhile?: () => Promise<void> } = {},
+) {
+  const { runs, ladderEnd, computed, ledger } = installation;
+  const look = async () => ({ totals: (await ladderEnd(run)).totals, entries: await ledger(run) });
+  const handle = await runs.start(run, ladderSpec(tiers, { maxSteps: 4, offer }));
+  const first = await handle.result();
+  expect(first.end).toEqual(DONE);
+  await meanwhile?.();
+  const [once, asked] = [await look(), await computed('near')];
+  await resetToBegin(handle);
+  const second = await runs.client.workflow.getHandle<typeof curriculum>(run).result();
+  const again = await look();
+  // What is known is not computed again, and what was decided is decided as it was.
+  expect(await computed('near')).toEqual(asked);
+  expect(second.checkpoint).toEqual(first.checkpoint);
+  return { once, again };
+}
+
+test('a run that is done again ends as it did, by the decisions of its first ladder', async () => {
+  const near = { verifier: 'near', passAtLeast: 0.5 };
+  const { once, again } = await twice('waits', [near, { verifier: 'exact', passAtLeast: 0.5 }]);
+  const decisions = (entries: LedgerEntry[]) => entries.filter(({ kind }) => kind === 'decision');
+  expect(decisions(again.entries)).toEqual(decisions(once.entries));
+  expect(again.totals['near']!.rejected).toBe(once.totals['near']!.rejected);
+}, 300_000);
+
+test('what came after the steps the first time, and between them the second, is not taken for their decisions', async () => {
+  const letGo = await installation.hold('near');
+  const near = { verifier: 'near', passAtLeast: 0.5, wait: false };
+  const { once, again } = await twice('late', [near], { offer: 8, meanwhile: letGo });
+  const heard = (entries: LedgerEntry[]) => entries.filter(({ kind }) => kind === 'verdict');
+  expect(once.totals['near']!.afterRun).toBeGreaterThan(0);
+  // All that was written the first time is there, and the second ladder has heard each verdict, too.
+  expect(again.entries.slice(0, once.entries.length)).toEqual(once.entries);
+  expect(heard(again.entries)).toHaveLength(2 * heard(once.entries).length);
+  expect(again.totals['near']).toMatchObject({ computed: 0, shared: heard(once.entries).length });
+}, 300_000);
