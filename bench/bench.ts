@@ -47,6 +47,8 @@ export interface BenchRow {
   /** Of a recipe: what its paper says, and whether the difference confirms the direction. */
   claim?: string;
   verdict?: Verdict;
+  /** Of a claim about another figure: success beside it, which tells whether it was had for nothing. */
+  success?: Pick<BenchRow, 'ours' | 'anchor' | 'difference'>;
   /** Most memory that each side's process held, where each has one of its own. */
   peakMegabytes?: { ours: number; anchor: number };
 }

@@ -3,15 +3,26 @@ import path from 'node:path';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../core/errors.ts';
 import type { Json } from '../core/json/json.ts';
+import { FIGURE_NAMES } from './figure.ts';
 import { applyPatch } from './json-patch.ts';
 
-/** That success on test tasks, which no decision of a run has used, is higher. */
+/** That success on test tasks, which no decision of a run has used, is higher; or what `figure` says. */
 const claimSchema = z.strictObject({
   /** The direction, in a sentence. */
   claim: z.string(),
   treatment: z.string(),
   /** A run; absent: the treatment itself, as it was before RL. */
   control: z.string().optional(),
+  /** What is compared in the place of success, which is then reported beside it. */
+  figure: z
+    .strictObject({
+      name: z.enum(FIGURE_NAMES),
+      /** Where the treatment is said to be. */
+      direction: z.enum(['lower', 'higher']),
+      /** Levels of the test tasks whose success is reported; absent: all. */
+      successOf: z.array(z.int()).min(1).optional(),
+    })
+    .optional(),
 });
 
 const patchSchema = z.array(

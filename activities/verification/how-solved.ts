@@ -34,7 +34,7 @@ function ofEpisode({ mask, turns, status }: Episode, solved: boolean): HowSolved
     .flatMap(callByCall)
     .flatMap(({ action, observation }) =>
       action.kind === 'call'
-        ? [{ call: action.call, good: observation !== undefined && !observation.error }]
+        ? [{ call: action.call, answered: observation !== undefined, error: observation?.error }]
         : [],
     );
   const multiStep = new Set(calls.map(({ call }) => canonicalJson([call.name, call.arguments]))).size >= 2;
@@ -47,7 +47,8 @@ function ofEpisode({ mask, turns, status }: Episode, solved: boolean): HowSolved
     tokens,
     compliant: Number(compliant),
     calls: calls.length,
-    goodCalls: calls.filter(({ good }) => good).length,
+    goodCalls: calls.filter(({ answered, error }) => answered && !error).length,
+    unknownTools: calls.filter(({ error }) => error === 'unknown-tool').length,
     multiStep: Number(multiStep),
     erred: Number(erred),
     ...(solved && {

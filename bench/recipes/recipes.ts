@@ -1,8 +1,8 @@
 import type { CurriculumResult } from '../../core/training/curriculum.ts';
-import { total } from '../../core/training/stage-policy.ts';
-import { rate } from '../../core/statistics/intervals.ts';
 import { percent } from '../../core/percent.ts';
 import type { EvaluationResult } from '../../core/requests.ts';
+import { FIGURES, figureOf, successOf } from '../../recipes/figure.ts';
+import type { Report } from '../../recipes/figure.ts';
 import { readRecipe, recipeNames } from '../../recipes/recipe.ts';
 import type { Claim, Recipe } from '../../recipes/recipe.ts';
 import { judge } from '../../recipes/verdict.ts';
@@ -36,7 +36,7 @@ function runRecipe(recipe: Recipe, seed: number, options: BenchOptions): Promise
       const written = { ...(options.quick ? quickly(spec) : spec), seed };
       const { result, seconds } = await durableRun(client, written, { ...options, workflowId: name });
       options.say(
-        `${recipe.name}, seed ${seed}, ${name}: ${percent(success(result.after))}, ${seconds.toFixed(0)} s`,
+        `${recipe.name}, seed ${seed}, ${name}: ${percent(successOf(reportOf(result.after)))}, ${seconds.toFixed(0)} s`,
       );
       results.set(name, result);
     }
@@ -45,21 +45,51 @@ function runRecipe(recipe: Recipe, seed: number, options: BenchOptions): Promise
 }
 
 /** What a claim comes to over the seeds, each with the results of its runs by their names. */
-function rowOf(recipe: Recipe, { claim, treatment, control }: Claim, all: readonly Results[]): BenchRow {
-  const after = (run: string): number[] => all.map((results) => success(results.get(run)!.after));
-  const ours = after(treatment);
-  const anchor =
-    control === undefined ? all.map((results) => success(results.get(treatment)!.before)) : after(control);
+function rowOf(
+  recipe: Recipe,
+  { claim, treatment, control, figure }: Claim,
+  all: readonly Results[],
+): BenchRow {
+  const sides = (of: (report: Report) => number): Sides => ({
+    ours: all.map((results) => of(reportOf(results.get(treatment)!.after))),
+    anchor: all.map((results) =>
+      of(reportOf(control === undefined ? results.get(treatment)!.before : results.get(control)!.after)),
+    ),
+  });
   const compared = `${recipe.name}: ${treatment} vs ${control ?? 'before RL'}`;
+  const success = sides((report) => successOf(report, figure?.successOf));
+  if (!figure) return { ...compare(compared, 'success', 'higher', success), claim };
+  const { name, direction } = figure;
+  const { ours, anchor, difference } = compare(compared, 'success', 'higher', success);
   return {
-    ...benchRowsOf('recipes')(compared, 'success', 'more', ours, anchor),
-    difference: pairedDifference(ours, anchor),
+    ...compare(
+      compared,
+      FIGURES[name].unit,
+      direction,
+      sides((report) => figureOf(report, name)),
+    ),
     claim,
-    verdict: judge(ours, anchor).verdict,
+    success: { ours, anchor, difference: difference ?? null },
   };
 }
 
-function success(report: EvaluationResult | null): number {
+interface Sides {
+  ours: number[];
+  anchor: number[];
+}
+
+const compare = (
+  compared: string,
+  unit: string,
+  direction: 'higher' | 'lower',
+  { ours, anchor }: Sides,
+): BenchRow => ({
+  ...benchRowsOf('recipes')(compared, unit, direction === 'higher' ? 'more' : 'less', ours, anchor),
+  difference: pairedDifference(ours, anchor),
+  verdict: judge(ours, anchor, direction).verdict,
+});
+
+function reportOf(report: EvaluationResult | null): Report {
   if (report === null) throw new Error('the run ended without its report');
-  return rate(total(report.arms));
+  return report;
 }

@@ -20,7 +20,12 @@ export function recipesCommand(): Command {
             paper,
             arxiv,
             runs: runs.map((run) => run.name),
-            claims: claims.map(({ claim, treatment, control = null }) => ({ claim, treatment, control })),
+            claims: claims.map(({ claim, treatment, control = null, figure }) => ({
+              claim,
+              treatment,
+              control,
+              figure: figure ? { name: figure.name, direction: figure.direction } : null,
+            })),
           });
       }
       if (json === true) return;

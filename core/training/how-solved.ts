@@ -20,6 +20,8 @@ export interface HowSolved {
   /** Calls, and those that a tool answered without an error. */
   calls: number;
   goodCalls: number;
+  /** Calls of tools that the task does not have; absent of what was measured before they were counted. */
+  unknownTools?: number;
   /** Made two different calls or more; and solved the task. */
   multiStep: number;
   multiStepSolved: number;
@@ -34,7 +36,7 @@ export interface ArmHowSolved extends HowSolved {
   arm: Arm;
 }
 
-export const noneSolved = (): HowSolved => ({
+export const noneSolved = (): Required<HowSolved> => ({
   episodes: 0,
   solved: 0,
   solvedTurns: 0,
@@ -44,6 +46,7 @@ export const noneSolved = (): HowSolved => ({
   compliant: 0,
   calls: 0,
   goodCalls: 0,
+  unknownTools: 0,
   multiStep: 0,
   multiStepSolved: 0,
   erred: 0,
@@ -53,16 +56,18 @@ export const noneSolved = (): HowSolved => ({
 
 /** All of them together. */
 export function addHowSolved(all: readonly HowSolved[]): HowSolved {
-  const sum = noneSolved();
+  const { unknownTools: none, ...sum } = noneSolved();
   for (const howSolved of all) {
-    for (const name of Object.keys(sum) as (keyof HowSolved)[]) {
+    for (const name of Object.keys(sum) as (keyof typeof sum)[]) {
       if (name !== 'tries') sum[name] += howSolved[name];
     }
     for (const [tried, tasks] of Object.entries(howSolved.tries)) {
       sum.tries[tried] = (sum.tries[tried] ?? 0) + tasks;
     }
   }
-  return sum;
+  const unknown = all.map(({ unknownTools }) => unknownTools);
+  if (!unknown.every((count) => count !== undefined)) return sum;
+  return { ...sum, unknownTools: unknown.reduce((total, count) => total + count, none) };
 }
 
 /** Added up by arm, in the order in which arms come first. */

@@ -17,11 +17,14 @@ test.each(await recipeNames())(
     for (const run of runs)
       expect(said.some((line) => line.startsWith(`${name}, seed 11, ${run.name}: `))).toBe(true);
     expect(rows.map(({ claim }) => claim)).toEqual(claims.map(({ claim }) => claim));
-    for (const row of rows) {
+    for (const [i, row] of rows.entries()) {
       // One seed decides nothing.
       expect(row).toMatchObject({ runs: 1, verdict: 'undecided', difference: null });
       expect(row.ours).toBeGreaterThanOrEqual(0);
-      expect(row.ours).toBeLessThanOrEqual(1);
+      expect(row.success !== undefined).toBe(claims[i]!.figure !== undefined);
+      const success = row.success?.ours ?? row.ours;
+      expect(success).toBeGreaterThanOrEqual(0);
+      expect(success).toBeLessThanOrEqual(1);
     }
   },
 );

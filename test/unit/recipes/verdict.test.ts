@@ -39,3 +39,14 @@ test('one seed decides nothing, nor do seeds that all differ alike', () => {
   expect(judge([1, 2], [0, 1]).verdict).toBe('undecided');
   expect(() => judge([1, 2], [0])).toThrow(RangeError);
 });
+
+test('where less is claimed, the same differences decide for it', () => {
+  const [fewer, more] = [
+    [10, 21, 29],
+    [30, 40, 50],
+  ];
+  expect(judge(fewer, more, 'lower')).toMatchObject({ verdict: 'confirmed', difference: { mean: -20 } });
+  expect(judge(more, fewer, 'lower').verdict).toBe('not confirmed');
+  expect(judge(fewer, more, 'higher').verdict).toBe('not confirmed');
+  expect(judge([30, 40, 50], [31, 38, 51], 'lower').verdict).toBe('undecided');
+});

@@ -92,6 +92,7 @@ describe('how tasks were gone about', () => {
       compliant: 2,
       calls: 4,
       goodCalls: 3,
+      unknownTools: 0,
       multiStep: 1,
       multiStepSolved: 1,
       erred: 1,
@@ -135,13 +136,14 @@ test('each call of a turn with several counts, and each error of one', () => {
       kind: 'calls',
       calls: [1, 2].map((number) => ({ name: 'add', arguments: { number } })),
     },
-    observation: { text: 'x\nx', error: 'tool-error' },
-    results: [{ text: 'x' }, { text: 'x', error: 'tool-error' }],
+    observation: { text: 'x\nx', error: 'unknown-tool' },
+    results: [{ text: 'x' }, { text: 'x', error: 'unknown-tool' }],
   };
   const [solved] = howSolvedOf(reward, group([episode(0, 0, [said, answer], outcome(1))], [1]));
   expect(solved).toMatchObject({
     calls: 2,
     goodCalls: 1,
+    unknownTools: 1,
     multiStep: 1,
     erred: 1,
     solvedCalls: 2,

@@ -65,3 +65,11 @@ test('conduct adds up, all of it and by arm', () => {
     [2, 0],
   ]);
 });
+
+test('calls of unknown tools are told where they were counted everywhere, and not of less', () => {
+  const counted = { ...howSolved, unknownTools: 3 };
+  const { unknownTools: _, ...earlier } = howSolved;
+  expect(addHowSolved([counted, counted])).toMatchObject({ calls: 40, unknownTools: 6 });
+  expect(addHowSolved([counted, earlier])).not.toHaveProperty('unknownTools');
+  expect(addHowSolved([counted, earlier])).toMatchObject({ calls: 40 });
+});
