@@ -1,4 +1,5 @@
 import { calculatorEnvironment, slowCalculatorEnvironment } from './calculator/environment.ts';
+import { calculatorNegativesEnvironment } from './calculator/negatives.ts';
 import { codeEnvironment } from './code/environment.ts';
 import type { Environment } from '../contract/environment.ts';
 import { BUILT_IN, byName, loadModule } from '../host/load-module.ts';
@@ -18,6 +19,7 @@ import { toolMathEnvironment } from './tool-math/environment.ts';
 export const builtInEnvironments: Environment[] = [
   calculatorEnvironment(),
   slowCalculatorEnvironment(),
+  calculatorNegativesEnvironment(),
   codeEnvironment(),
   miniwobEnvironment(),
   simpleMiniwobEnvironment(),
