@@ -8,6 +8,7 @@ export { RandomStream } from './core/random.ts';
 export { callByCall } from './core/episode/call-by-call.ts';
 export { environmentReward } from './environments/verifiers/environment-reward.ts';
 export { exactMatch } from './environments/verifiers/exact-match.ts';
+export { executable } from './environments/verifiers/executable.ts';
 export { formatVerifier } from './environments/verifiers/format.ts';
 export { judge } from './environments/verifiers/judge/judge.ts';
 export { boxedMath } from './environments/verifiers/math/boxed-math.ts';

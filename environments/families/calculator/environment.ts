@@ -8,6 +8,7 @@ import {
   type Tool,
 } from '../../contract/environment.ts';
 import { exactMatch, normalizeAnswer } from '../../verifiers/exact-match.ts';
+import { executable } from '../../verifiers/executable.ts';
 import { formatVerifier } from '../../verifiers/format.ts';
 import { boxedMath } from '../../verifiers/math/boxed-math.ts';
 import { callsThenAnswer, subGoals } from '../../verifiers/sub-goals.ts';
@@ -46,6 +47,7 @@ export function calculatorEnvironment(name = 'calculator', tool: Tool = calculat
       exactMatch(),
       formatVerifier(),
       toolShaping(),
+      executable(),
       boxedMath({ bare: true }),
       toolMatch(),
       subGoals({ version: '1', goals: (task) => callsThenAnswer(task, isSame) }),

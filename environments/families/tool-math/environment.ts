@@ -1,5 +1,6 @@
 import { defineEnvironment, type Environment } from '../../contract/environment.ts';
 import { openSandbox, sandboxNeeds } from '../../sandbox/open-sandbox.ts';
+import { executable } from '../../verifiers/executable.ts';
 import { formatVerifier } from '../../verifiers/format.ts';
 import { boxedMath } from '../../verifiers/math/boxed-math.ts';
 import { toolShaping } from '../../verifiers/tool-shaping.ts';
@@ -14,7 +15,7 @@ export function toolMathEnvironment(): Environment {
     levels: LEVELS,
     tools: [pythonTool],
     // ReTool's dialect takes the box off, so an answer without one is read as a whole.
-    verifiers: [boxedMath({ bare: true }), formatVerifier(), toolShaping()],
+    verifiers: [boxedMath({ bare: true }), formatVerifier(), toolShaping(), executable()],
     task: (ref) => {
       const { text, code, answer } = problemAt(ref.split, ref.level, ref.index);
       return {

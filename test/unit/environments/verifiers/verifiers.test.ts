@@ -3,6 +3,7 @@ import type { Action, Turn } from '../../../../core/episode/episode.ts';
 import type { Json } from '../../../../core/json/json.ts';
 import type { Candidate, FastVerifier } from '../../../../environments/contract/environment.ts';
 import { environmentReward } from '../../../../environments/verifiers/environment-reward.ts';
+import { executable } from '../../../../environments/verifiers/executable.ts';
 import { exactMatch, normalizeAnswer } from '../../../../environments/verifiers/exact-match.ts';
 import { formatVerifier } from '../../../../environments/verifiers/format.ts';
 import { toolShaping } from '../../../../environments/verifiers/tool-shaping.ts';
@@ -129,6 +130,31 @@ describe('format', () => {
     ended.episode.status = { kind: 'ended' };
     const verdict = await formatVerifier().verify(ended, { signal: new AbortController().signal });
     expect(verdict).toMatchObject({ kind: 'score', score: 1, evidence: '0 malformed' });
+  });
+});
+
+describe('executable', () => {
+  const answered = async (...errors: (NonNullable<Turn['observation']>['error'] | null)[]) => {
+    const one = candidate(
+      errors.map(() => call('python', { code: '1/0' })),
+      '19',
+    );
+    one.episode.turns = one.episode.turns.map((turn, i) => ({
+      ...turn,
+      observation: { text: 'x', ...(errors[i] && { error: errors[i] }) },
+    }));
+    return executable().verify(one, { signal: new AbortController().signal });
+  };
+
+  test('is lost by one call that its tool could not carry out, whatever the others did', async () => {
+    expect(await answered(null, null)).toMatchObject({ score: 1, evidence: 'calls that failed: 0' });
+    expect(await answered(null, 'tool-error')).toMatchObject({ score: 0, evidence: 'calls that failed: 1' });
+    expect(await answered('unknown-tool', 'invalid-arguments')).toMatchObject({ score: 0 });
+    expect(await answered()).toMatchObject({ score: 1 });
+  });
+
+  test('leaves malformed turns, which are no calls, to other verifiers', async () => {
+    expect(await score(executable(), [bad, final], '19')).toBe(1);
   });
 });
 
