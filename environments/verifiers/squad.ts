@@ -74,3 +74,26 @@ function squadVerifier(
     },
   };
 }
+
+/** What a wrong answer in the right form is worth to ReSearch. */
+const FORM = 0.1;
+
+/**
+ * ReSearch's reward (Chen et al. 2025, arXiv 2503.19470): F1, or a tenth where that is 0 and every turn was a call or an
+ * answer; 0 where one was malformed or there is no answer.
+ */
+export function researchReward(expected: Expected = theAnswer): FastVerifier {
+  const f1 = squadF1(expected);
+  return {
+    ...f1,
+    name: 'research',
+    version: `${f1.version};1`,
+    verify: async (candidate, context) => {
+      const verdict = await f1.verify(candidate, context);
+      if (verdict.kind === 'abstain') return verdict;
+      const malformed = candidate.episode.turns.some(({ action }) => action.kind === 'malformed');
+      const score = malformed || candidate.answer === null ? 0 : verdict.score || FORM;
+      return { ...verdict, score };
+    },
+  };
+}

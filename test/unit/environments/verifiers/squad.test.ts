@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import {
   normalizeSquad,
+  researchReward,
   squadExactMatch,
   squadF1,
   squadF1Of,
 } from '../../../../environments/verifiers/squad.ts';
-import { candidateOf, judged, says } from './candidates.ts';
+import { bad, candidateOf, judged, says } from './candidates.ts';
 
 test.each([
   ['The  Beatles!', 'beatles'],
@@ -47,6 +48,22 @@ describe('the verifiers', () => {
     const f1 = squadF1(() => ['grain', 'food grain']);
     expect((await judged(f1, candidateOf({}, [says('food')]))).score).toBeCloseTo(2 / 3, 12);
     expect((await judged(f1, candidateOf({}, []))).score).toBe(0);
+  });
+
+  test('ReSearch pays a wrong answer for its form, and nothing without one', async () => {
+    const paid = async (...actions: Parameters<typeof candidateOf>[1]) =>
+      (
+        await judged(
+          researchReward(() => ['food grain']),
+          candidateOf({}, actions),
+        )
+      ).score;
+    expect(await paid(says('the food grain'))).toBe(1);
+    expect(await paid(says('food'))).toBeCloseTo(2 / 3, 12);
+    expect(await paid(says('dog'))).toBe(0.1);
+    expect(await paid(bad, says('dog'))).toBe(0);
+    expect(await paid(bad, says('food grain'))).toBe(0);
+    expect(await paid()).toBe(0);
   });
 
   test('a task without an expected answer is not judged', async () => {
