@@ -9,6 +9,7 @@ import { asText } from './as-text.ts';
 import { demonstrate } from './demonstrate.ts';
 import { createVisits, otherWish, splitOf, toJson, wishOf, wishText } from './goals.ts';
 import type { OtherWish } from './goals.ts';
+import { hint } from './hint.ts';
 import { LEVELS } from './levels.ts';
 import { ENTRANCE, pageAt } from './pages.ts';
 import { addressAfter, boughtAt, lastWord, readAt, type Bought } from './visit.ts';
@@ -43,6 +44,7 @@ export function shopOf(visits: ReturnType<typeof createVisits>) {
       const level = LEVELS.find(({ level }) => level === ref.level)!;
       return { ref, prompt: `${wishText(goal, level.shop)}\n${asText(pageAt(shop, ENTRANCE)!)}` };
     },
+    hint: (candidate) => hint(visits(candidate.task.ref), candidate),
     vary: ({ ref }, index) => {
       const [before] = (ref.made ?? []) as unknown as OtherWish[];
       const shop = before?.shop ?? { split: ref.split, index: ref.index };
