@@ -17,6 +17,7 @@ import { toolShaping } from '../../verifiers/tool-shaping.ts';
 import { demonstrate } from './demonstrate.ts';
 import { evaluateExpression, parseExpression, printExpression, steps } from './expression.ts';
 import type { Operation } from './expression.ts';
+import { hint } from './hint.ts';
 import { LEVELS } from './levels.ts';
 import { createProblems, splitOf, toldAgain, withOtherNumbers, type Problem } from './problems.ts';
 import { computedInstead } from './relabel.ts';
@@ -53,6 +54,7 @@ export function calculatorEnvironment(name = 'calculator', tool: Tool = calculat
       subGoals({ version: '1', goals: (task) => callsThenAnswer(task, isSame) }),
     ],
     task: (ref) => ({ ref, ...asked(problemAt(ref)) }),
+    hint,
     relabel: (candidate) => {
       const expression = computedInstead(candidate, tool.name);
       return expression && asked({ prompt: printExpression(expression), expression, told: false });

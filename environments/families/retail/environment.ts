@@ -6,6 +6,7 @@ import { toolShaping } from '../../verifiers/tool-shaping.ts';
 import { demonstrate } from './demonstrate.ts';
 import { actAtDesk, openDesk, type Desk } from './desk.ts';
 import { goalOf, infoOf, type Goal } from './goal.ts';
+import { hint } from './hint.ts';
 import { LEVELS } from './levels.ts';
 import { goalAt } from './tasks.ts';
 import { POLICY, retailTools } from './tools.ts';
@@ -36,6 +37,7 @@ export function retailEnvironment(): Environment {
       };
     },
     demonstrate,
+    hint,
     taskCount: () => Infinity,
   });
 }

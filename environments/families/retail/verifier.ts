@@ -34,6 +34,17 @@ function areFactsReported({ wishes }: Goal, messages: readonly string[]): boolea
   });
 }
 
+/** What must hold of a conversation, and whether it does. */
+export const checksOf = (goal: Goal, desk: Desk, answer: string | null) => ({
+  ended: answer !== null,
+  state: same(desk.shop, wantedShop(goal)),
+  facts: areFactsReported(goal, [...desk.said, answer ?? '']),
+  refusals: goal.wishes.every(
+    ({ write }, i) => write !== null || (desk.mood.accepted.includes(i) && !desk.mood.misled),
+  ),
+  consent: desk.wrote.every(({ consented }) => consented),
+});
+
 /**
  * 1 where the conversation came to its end with an answer, the shop is as the customer wants it, she was told what she
  * asked for and what cannot be and of no other order that it cannot, and she had said yes to each change before it was made; else 0.
@@ -47,15 +58,7 @@ export function retailVerifier(): FastVerifier {
     verify: ({ task, episode, answer }) => {
       const goal = goalOf(task);
       const desk = (episode.session?.state as unknown as Desk | undefined) ?? openDesk(goal);
-      const checks = {
-        ended: answer !== null,
-        state: same(desk.shop, wantedShop(goal)),
-        facts: areFactsReported(goal, [...desk.said, answer ?? '']),
-        refusals: goal.wishes.every(
-          ({ write }, i) => write !== null || (desk.mood.accepted.includes(i) && !desk.mood.misled),
-        ),
-        consent: desk.wrote.every(({ consented }) => consented),
-      };
+      const checks = checksOf(goal, desk, answer);
       const failed = Object.entries(checks).flatMap(([name, holds]) => (holds ? [] : [name]));
       return {
         kind: 'score',

@@ -2,15 +2,17 @@ import { z } from 'zod';
 import { RandomStream } from '../../../core/random.ts';
 import { defineEnvironment, sessionTool, type Environment } from '../../contract/environment.ts';
 import { fold } from '../../contract/session.ts';
-import { environmentReward } from '../../verifiers/environment-reward.ts';
 import { formatVerifier } from '../../verifiers/format.ts';
 import { toolShaping } from '../../verifiers/tool-shaping.ts';
 import { asText } from './as-text.ts';
 import { demonstrate } from './demonstrate.ts';
 import { createVisits, otherWish, splitOf, toJson, wishOf, wishText } from './goals.ts';
-import type { OtherWish } from './goals.ts';
+import type { OtherWish, Visit } from './goals.ts';
+import { hint } from './hint.ts';
 import { LEVELS } from './levels.ts';
 import { ENTRANCE, pageAt } from './pages.ts';
+import { infoOf, purchaseVerifier } from './purchase-verifier.ts';
+import { boughtInstead } from './relabel.ts';
 import { addressAfter, boughtAt, lastWord, readAt, type Bought } from './visit.ts';
 
 /** Of a search, characters: it stands in the address, which is the episode's state. */
@@ -37,12 +39,15 @@ export function shopOf(visits: ReturnType<typeof createVisits>) {
         }),
       }),
     ],
-    verifiers: [environmentReward(), formatVerifier(), toolShaping()],
-    task: (ref) => {
-      const { shop, goal } = visits(ref);
-      const level = LEVELS.find(({ level }) => level === ref.level)!;
-      return { ref, prompt: `${wishText(goal, level.shop)}\n${asText(pageAt(shop, ENTRANCE)!)}` };
+    verifiers: [purchaseVerifier(visits), formatVerifier(), toolShaping()],
+    task: (ref) => ({ ref, prompt: promptOf(visits(ref), ref.level) }),
+    relabel: (candidate) => {
+      const { ref } = candidate.task;
+      const { shop, goal: asked } = visits(ref);
+      const goal = boughtInstead({ shop, goal: asked }, candidate);
+      return goal && { prompt: promptOf({ shop, goal }, ref.level), info: infoOf(goal) };
     },
+    hint: (candidate) => hint(visits(candidate.task.ref), candidate),
     vary: ({ ref }, index) => {
       const [before] = (ref.made ?? []) as unknown as OtherWish[];
       const shop = before?.shop ?? { split: ref.split, index: ref.index };
@@ -56,6 +61,11 @@ export function shopOf(visits: ReturnType<typeof createVisits>) {
     demonstrate: ({ ref }) => demonstrate(visits(ref)),
     taskCount: () => Infinity,
   } satisfies Partial<Environment>;
+}
+
+function promptOf({ shop, goal }: Visit, asked: number): string {
+  const level = LEVELS.find(({ level }) => level === asked)!;
+  return `${wishText(goal, level.shop)}\n${asText(pageAt(shop, ENTRANCE)!)}`;
 }
 
 /** The shop as text: a customer's wish, pages, and WebShop's reward for what was bought. */

@@ -1,9 +1,10 @@
+import { callByCall } from '../../../core/episode/call-by-call.ts';
 import type { ToolCall } from '../../../core/episode/episode.ts';
-import { ToolRefusal } from '../../contract/environment.ts';
+import { ToolRefusal, type Candidate } from '../../contract/environment.ts';
 import type { ActedFully, SessionEnd } from '../../contract/session.ts';
 import type { Json } from '../../../core/json/json.ts';
 import { asText } from './as-text.ts';
-import { pageAt, resultsAt, type Page } from './pages.ts';
+import { ENTRANCE, pageAt, resultsAt, type Page } from './pages.ts';
 import type { Visit } from './goals.ts';
 import { purchaseReward } from './reward.ts';
 import type { Shop } from './shop.ts';
@@ -21,6 +22,22 @@ export function addressAfter(shop: Shop, address: string, { name, arguments: arg
     .find((part) => typeof part !== 'string' && part.label.toLowerCase() === on.trim().toLowerCase());
   if (link === undefined || typeof link === 'string') throw new ToolRefusal(`no [${on}] here`);
   return link.to;
+}
+
+/** Where an episode was, in order, from the entrance on: each call that was not refused leads on. */
+export function addressesOf(shop: Shop, { turns, calls }: Candidate['episode']): string[] {
+  const made =
+    calls ??
+    turns
+      .flatMap(callByCall)
+      .flatMap(({ action, observation }) =>
+        action.kind === 'call' && observation ? [{ call: action.call, observation }] : [],
+      );
+  const addresses = [ENTRANCE];
+  for (const { call, observation } of made) {
+    if (observation.error === undefined) addresses.push(addressAfter(shop, addresses.at(-1)!, call));
+  }
+  return addresses;
 }
 
 /** What a purchase was worth. */

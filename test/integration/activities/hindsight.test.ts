@@ -28,6 +28,7 @@ const signal = new AbortController().signal;
 /** Every task is answered by 21, and an answer solves the task that asks for it. */
 const environment = defineEnvironment({
   ...calculatorEnvironment('echo'),
+  hint: () => null,
   task: (ref) => ({ ref, prompt: `Say 21 (${ref.index})`, answer: '21' }),
   relabel: ({ answer }) =>
     answer === null ? null : { prompt: `Say ${answer}`, answer: answer === '8' ? 'eight' : answer },
@@ -36,7 +37,12 @@ const environments = inThisProcess([environment]);
 const ref = (index: number) => ({ environment: 'echo', split: 'train' as const, level: 1, index });
 
 /** One group of two samples a task, which all say the same. */
-async function rollOut(run: string, saying: string, over: Partial<GroupRequest> = {}, by = environments) {
+async function rollOut(
+  run: string,
+  saying: string | readonly string[],
+  over: Partial<GroupRequest> = {},
+  by = environments,
+) {
   const group = groupRequest(run, [ref(0), ref(1)], { samples: 2, ...over });
   const policies = poolSaying(saying);
   const { part } = await createRollout({ store, policies, environments: by }).advance({ group }, signal);
@@ -70,6 +76,26 @@ test('what failed is asked again with a hint, and learnt without it', async () =
   const failedAgain = await rollOut('corrected', '<answer>9</answer>', { ...again, group: 2 });
   const wrong = await loadTrajectories(store, failedAgain.trajectories!);
   expect(trainingSamples([wrong], rewarded).sequences).toEqual([]);
+});
+
+test('what a family says of an attempt is the hint, and its correction is learnt without it', async () => {
+  const calculator = inThisProcess([calculatorEnvironment()]);
+  const task = { ...ref(0), environment: 'calculator' };
+  const { prompt, answer, calls } = calculatorEnvironment().task(task);
+  const one = { tasks: [task] };
+  const { trajectories, tried } = await rollOut('family', '<answer>none</answer>', one, calculator);
+  const again = { group: 1, firstTask: 1, tasks: failedTasksOf({ tried: tried! }), failed: trajectories! };
+  const way = [`<tool_call>${JSON.stringify(calls![0])}</tool_call>`, `<answer>${answer}</answer>`];
+  const corrected = await rollOut('family', way, again, calculator);
+  const group = await loadTrajectories(store, corrected.trajectories!);
+  const hint = 'Nothing was computed: each operation is a call of the calculator.';
+  expect(group.tasks.map((kept) => kept.prompt)).toEqual([`${prompt}\n\n${hint}`]);
+  const { sequences } = trainingSamples([group], rewarded);
+  expect(sequences.length).toBeGreaterThan(0);
+  for (const { tokens } of sequences) {
+    expect(textOf(tokens)).toContain(prompt);
+    expect(textOf(tokens)).not.toContain('Nothing was computed');
+  }
 });
 
 test('a correction that is sampled again after its worker was lost has the same bytes', async () => {
