@@ -27,7 +27,7 @@ export const boundError = ({ look }: Pick<DiagnosisSetting, 'look'>): number => 
  */
 export const rewardHacking: Diagnosis = {
   remedy:
-    'Read the episodes with the highest reward. Fix the verifier, gate bonuses by the outcome, or take the minimum of several verifiers; train a reward model again on what the policy does now; go back to the checkpoint with the best held-out success.',
+    'Read the episodes with the highest reward. Fix the verifier, gate bonuses by the outcome, or take the minimum of several verifiers. Train a reward model again on what the policy does now, or go back to the checkpoint with the best held-out success.',
   find: (series, setting) =>
     inTraining(series, setting) ?? byRewardModel(series, setting) ?? onHeldOutTasks(series),
 };
