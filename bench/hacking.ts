@@ -14,13 +14,13 @@ import { WARM_START } from './specs.ts';
 
 /** Fields of the reward stage, of `reward.model` and of the stage that is judged: what stands between the policy and its hack. */
 const CASES = {
-  'one model, nothing against it': { models: 1, model: {}, judged: { collapse: { successBelowBest: 0 } } },
-  'four models, less 2 σ': {
+  'one model alone': { models: 1, model: {}, judged: { collapse: { successBelowBest: 0 } } },
+  'four models less 2 σ': {
     models: 4,
     model: { deviations: 2 },
     judged: { collapse: { successBelowBest: 0 } },
   },
-  'one model, rollback at a collapse': { models: 1, model: {}, judged: {} },
+  'one model with rollback': { models: 1, model: {}, judged: {} },
 };
 type CaseName = keyof typeof CASES;
 const CASE_NAMES = Object.keys(CASES) as CaseName[];
