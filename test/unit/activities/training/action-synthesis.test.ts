@@ -274,17 +274,18 @@ test('a level without tasks is named, and asked for none', async () => {
 /** A calculator each of whose episodes has a session; `call` is told of every call. */
 function withSessions(call: () => void | Promise<void> = () => undefined) {
   const open = new Set<object>();
-  const { run, ...ofSession } = calculatorTool;
+  const { name, description, arguments: parameters, placement, effect, cost } = calculatorTool;
+  const tool = { name, description, arguments: parameters, placement, effect, cost };
   const environment: Environment = {
     ...calculator,
-    tools: [ofSession],
+    tools: [tool],
     sessions: {
       resume: 'pin',
       open: () => {
         const session = {
           act: async ({ arguments: given }: ToolCall, context: ToolContext) => {
             await call();
-            return String(await run(given as never, context));
+            return calculatorTool.run(given as never, context);
           },
           close: () => void open.delete(session),
         };
