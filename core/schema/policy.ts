@@ -109,7 +109,7 @@ export const policySchema = z
     'Who samples. `onnx`: the decoder of rollout workers, also where it is absent. `http`: servers that are there already. `recorded`: what servers sampled for an earlier run.',
   );
 
-type PolicySpec = NonNullable<z.output<typeof policySchema>>;
+export type PolicySpec = NonNullable<z.output<typeof policySchema>>;
 export type ServedPolicySpec = Extract<PolicySpec, { kind: 'http' }> & {
   tolerance: number;
   /** Servers get LoRA adapters for the model that they began with; otherwise all of its weights, each time. */
