@@ -14,6 +14,7 @@ import { familiesBench } from './families.ts';
 import { buildsBench, clockBench, diskBench, queueBench, stepsBench } from './faults.ts';
 import { footprintBench } from './footprint.ts';
 import { growthBench } from './growth/growth.ts';
+import { hackingBench } from './hacking.ts';
 import { halfBillionBench } from './half-billion/half-billion.ts';
 import { halfBillionPeersBench } from './half-billion/peers.ts';
 import { historyBench } from './history.ts';
@@ -47,6 +48,7 @@ const BENCHES: Record<string, Bench> = {
   families: familiesBench,
   footprint: footprintBench,
   growth: growthBench,
+  hacking: hackingBench,
   'ladder:steps': ladderStepsBench,
   'ladder:time': ladderTimeBench,
   methods: methodsBench,
@@ -77,6 +79,7 @@ const WITH_CASES = new Set([
   'families',
   'footprint',
   'growth',
+  'hacking',
   'faults:builds',
   'faults:kills',
 ]);

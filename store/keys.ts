@@ -77,6 +77,10 @@ export const judgedKey = (run: string, stage: string, step: number, group: strin
 export const probeKey = (run: string, weights: string): string =>
   `runs/${segment(run)}/probes/${segment(weights)}.json`;
 
+/** Where these weights stand on a server that trains them. */
+export const tinkerKey = (run: string, weights: string): string =>
+  `runs/${segment(run)}/tinker/${segment(weights)}.json`;
+
 /** Which stored tasks a stage learns from. */
 export const storedKey = (run: string, stage: string): string =>
   `runs/${segment(run)}/stored/${segment(stage)}.json`;

@@ -1,12 +1,21 @@
 import { Worker } from '@temporalio/worker';
 import { durable } from '../activities/durable.ts';
+import { connect } from '../activities/rollout/served/connection.ts';
 import { createTraining } from '../activities/training/learner.ts';
+import { TinkerClient } from '../activities/training/tinker/client.ts';
+import { createTinkerTraining } from '../activities/training/tinker/learner.ts';
 import { createLearner } from '../engine/learner/process/remote-learner.ts';
 import { commonOptions } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
+import type { WorkerSettings } from './settings.ts';
 
-/** Makes learner steps, one at a time; TensorFlow runs in a process of its own. */
+/** How long one computation of a server may take, its queue included. */
+const TINKER_SECONDS = 3600;
+
+/** Makes learner steps, one at a time: in TensorFlow, in a process of its own, or on a server that speaks Tinker's API. */
 export async function createLearnerWorker(runtime: WorkerRuntime): Promise<RoleWorker> {
+  const { tinker } = runtime.settings;
+  if (tinker !== undefined) return createTinkerWorker(runtime, tinker);
   const learner = await createLearner();
   const worker = await Worker.create({
     ...commonOptions(runtime, 'learner'),
@@ -18,5 +27,34 @@ export async function createLearnerWorker(runtime: WorkerRuntime): Promise<RoleW
     shutdown: () => worker.shutdown(),
     close: () => learner.close(),
     description: `learner: ${learner.backend}`,
+  };
+}
+
+async function createTinkerWorker(
+  runtime: WorkerRuntime,
+  { url, key, baseModel }: NonNullable<WorkerSettings['tinker']>,
+): Promise<RoleWorker> {
+  const connection = connect(url, TINKER_SECONDS, key);
+  const client = new TinkerClient(connection, TINKER_SECONDS);
+  const { close, ...activities } = createTinkerTraining({
+    store: runtime.store,
+    client,
+    key,
+    baseModel,
+    reference: createLearner,
+  });
+  const worker = await Worker.create({
+    ...commonOptions(runtime, 'learner'),
+    activities: durable(activities, runtime.watch),
+    maxConcurrentActivityTaskExecutions: 1,
+  });
+  return {
+    run: () => worker.run(),
+    shutdown: () => worker.shutdown(),
+    close: async () => {
+      close();
+      await connection.close();
+    },
+    description: `learner: tinker ${client.url}`,
   };
 }

@@ -56,6 +56,11 @@ const schema = z.object({
   GRADUS_HOST_ENV: z.string().default(''),
   GRADUS_HOST_MEMORY: z.coerce.number().int().min(128).default(2048),
   GRADUS_PAYLOAD_LIMIT: z.coerce.number().int().min(1024).optional(),
+  GRADUS_TINKER_URL: z
+    .url({ protocol: /^https?$/, error: 'must be http://HOST:PORT or https://HOST' })
+    .optional(),
+  GRADUS_TINKER_KEY: z.string().min(1).optional(),
+  GRADUS_TINKER_MODEL: z.string().min(1).optional(),
 });
 
 /** What a worker needs to know about its surroundings, from environment variables. */
@@ -86,6 +91,8 @@ export interface WorkerSettings {
   tierRate: Record<ServedTier, number | undefined>;
   /** Refuse payloads above this many bytes, for tests; undefined lets Temporal's own limits hold. */
   payloadLimit: number | undefined;
+  /** A server of Tinker's API that trains in the place of the learner's own process; absent: none. */
+  tinker?: { url: string; key: string | undefined; baseModel: string | undefined } | undefined;
 }
 
 const hostSchema = schema.pick({
@@ -136,6 +143,13 @@ export function readSettings(env: NodeJS.ProcessEnv = process.env): WorkerSettin
     tierConcurrency: values.GRADUS_TIER_CONCURRENCY,
     tierRate: values.GRADUS_TIER_RATE,
     payloadLimit: values.GRADUS_PAYLOAD_LIMIT,
+    ...(values.GRADUS_TINKER_URL !== undefined && {
+      tinker: {
+        url: values.GRADUS_TINKER_URL,
+        key: values.GRADUS_TINKER_KEY,
+        baseModel: values.GRADUS_TINKER_MODEL,
+      },
+    }),
   };
 }
 
@@ -171,6 +185,11 @@ export function settingsToEnv(settings: WorkerSettings): Record<string, string> 
     GRADUS_TIER_CONCURRENCY: tierList(settings.tierConcurrency),
     GRADUS_TIER_RATE: tierList(settings.tierRate),
     ...(store.cacheDir === undefined ? {} : { GRADUS_BLOB_CACHE: store.cacheDir }),
+    ...(settings.tinker && {
+      GRADUS_TINKER_URL: settings.tinker.url,
+      ...(settings.tinker.key !== undefined && { GRADUS_TINKER_KEY: settings.tinker.key }),
+      ...(settings.tinker.baseModel !== undefined && { GRADUS_TINKER_MODEL: settings.tinker.baseModel }),
+    }),
     ...(settings.payloadLimit === undefined ? {} : { GRADUS_PAYLOAD_LIMIT: String(settings.payloadLimit) }),
   };
 }

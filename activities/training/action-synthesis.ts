@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import type { Episode } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
+import { groupBy } from '../../core/group-by.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import { armName } from '../../core/names.ts';
 import { RandomStream } from '../../core/random.ts';
@@ -70,20 +72,24 @@ export async function synthesizeActions(
     choices: 0,
   };
   const pieces = new EventLoopTurns(asker.signal);
+  // An attempt that was given up may still play: its sessions are no others' sessions.
+  const own = `${run}/${stage}/synthesis-${randomUUID()}`;
   const measured = await measuredPrompts(environments, request.arms, asker);
   const { tasks, trajectories } = await verifiedTrajectories();
   const lines: string[] = [];
+  const byArm = groupBy([...trajectories.values()], ({ ref }) => armName(ref));
   for (const [at, trajectory] of trajectories) {
     if (pieces.due) await pieces.take();
     const before = lines.length;
+    const others = byArm.get(armName(trajectory.ref))!.filter((one) => one !== trajectory);
     keep('first', how.weights.first, () => firstActionOf(trajectory));
     keep('plans', how.weights.plans, () => planOf(trajectory));
     if (how.weights.choices > 0)
       for (const step of trajectory.turns.keys()) {
         const random = new RandomStream(seed, 'alternatives', stage, at, step);
-        const others = await alternatives(trajectory, step, random);
-        if (others.length < how.alternatives) facts.tooFew++;
-        else keep('choices', how.weights.choices, () => choiceOf(trajectory, step, others, random));
+        const worse = await alternatives(trajectory, step, others, random);
+        if (worse.length < how.alternatives) facts.tooFew++;
+        else keep('choices', how.weights.choices, () => choiceOf(trajectory, step, worse, random));
       }
     tasks[at]!.became = { kind: 'kept', examples: lines.length - before };
   }
@@ -111,6 +117,12 @@ export async function synthesizeActions(
       if (pieces.due) await pieces.take();
       const { environment, level } = request.arms[i % request.arms.length]!;
       const count = environmentOf(environments, environment).taskCount('train', level);
+      if (count === 0)
+        throw new GradusError(
+          'spec',
+          'no-tasks',
+          `the stage ${stage} has no tasks to make data of: ${environment} has none of the split train at level ${level}. Leave out that level`,
+        );
       const ref: TaskRef = {
         environment,
         split: 'train',
@@ -122,14 +134,10 @@ export async function synthesizeActions(
     return { tasks: looked, trajectories: kept };
 
     async function look(ref: TaskRef, i: number): Promise<Looked> {
-      const id = `${run}/${stage}/synthesis-${i}`;
-      const solved = await verifiedSolution(environments, dialectFor, ref, id, request, asker);
-      if ('reason' in solved) {
-        facts.unsolved++;
-        return { kind: 'unsolved', reason: solved.reason };
-      }
-      const { task, episode, turns, tools } = solved;
-      const name = promptName(ref.environment, task.prompt);
+      const [task] = await environmentOf(environments, ref.environment).tasks([ref], asker);
+      if (task instanceof GradusError) return unsolved(task.message);
+      const { prompt } = task!;
+      const name = promptName(ref.environment, prompt);
       if (measured.has(name)) {
         facts.setAside++;
         return { kind: 'set-aside' };
@@ -139,21 +147,26 @@ export async function synthesizeActions(
         return { kind: 'known' };
       }
       prompts.add(name);
-      kept.set(i, {
-        ref,
-        prompt: task.prompt,
-        turns,
-        observed: observedIn(episode),
-        ...(tools && { tools }),
-      });
+      const solved = await verifiedSolution(environments, dialectFor, ref, `${own}/${i}`, request, asker);
+      if ('reason' in solved) return unsolved(solved.reason);
+      const { episode, turns, tools } = solved;
+      kept.set(i, { ref, prompt, turns, observed: observedIn(episode), ...(tools && { tools }) });
       return { kind: 'kept', examples: 0 };
+    }
+
+    function unsolved(reason: string): Looked {
+      facts.unsolved++;
+      return { kind: 'unsolved', reason };
     }
   }
 
   /** Other actions for a step, each of which is worse; fewer than wanted where not so many are found. */
-  async function alternatives(trajectory: Trajectory, step: number, random: RandomStream): Promise<Action[]> {
-    const arm = armName(trajectory.ref);
-    const others = [...trajectories.values()].filter((one) => one !== trajectory && armName(one.ref) === arm);
+  async function alternatives(
+    trajectory: Trajectory,
+    step: number,
+    others: readonly Trajectory[],
+    random: RandomStream,
+  ): Promise<Action[]> {
     // An answer stands among answers: nobody can say that a call is worse than one.
     const like = ({ turns }: Trajectory): readonly DemonstrationTurn[] =>
       trajectory.turns[step]!.answer === undefined ? turns : turns.slice(-1);
@@ -193,7 +206,7 @@ export async function synthesizeActions(
         environment,
         dialectFor(tools ? { tools } : environment),
         { ref, tools, turns: [...turns.slice(0, step), action] },
-        `${run}/${stage}/alternative-${ref.level}-${ref.index}-${step}-${i}`,
+        `${own}/alternative-${ref.level}-${ref.index}-${step}-${i}`,
         asker,
       );
       const { episode, success } = await verifiedReference(environments, ref, played, reward, asker);

@@ -26,7 +26,7 @@ export function evaluatedPolicy(
     throw refusalOfSpec(EVALUATION_INPUT, [{ path, message }]);
   };
   if (!manifest.files[WEIGHTS_ELSEWHERE]) {
-    if (policy?.folder === '')
+    if (policy?.folder === '' && policy.server !== 'tinker')
       refuse(
         ['policy', 'folder'],
         'is missing: servers read the checkpoint from a folder that workers write. Give that folder. For a model that servers hold, name its tokenizer as the checkpoint (gradus evaluate URL --tokenizer FOLDER)',

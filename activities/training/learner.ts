@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { GradusError } from '../../core/errors.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { LoraSpec } from '../../core/schema/lora.ts';
@@ -27,7 +26,6 @@ import {
   saveCheckpoint,
 } from '../../store/training/checkpoints.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';
-import { jsonCodec } from '../../store/codec.ts';
 import { judgedKey, metricsKey, probeKey, scoresKey } from '../../store/keys.ts';
 import { mergeParts } from '../rollout/trajectory-parts.ts';
 import { judgedEpisodes, judgeGroup, measureRewardModels, rewardModelsOf } from './judge-episodes.ts';
@@ -36,7 +34,9 @@ import { probeOf } from './probe.ts';
 import { scoreEpisodes } from './scores.ts';
 import { probes } from '../../store/training/probes.ts';
 import { scoresCodec } from '../../store/training/scores.ts';
-import { checkpointRef, CREATED_BY } from '../../store/training/manifest.ts';
+import { CREATED_BY } from '../../store/training/manifest.ts';
+import { stepRecords } from '../../store/training/step-records.ts';
+import type { StepRecord } from '../../store/training/step-records.ts';
 import { trainRequestOf } from '../../store/training/train-request.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import type { Durable } from '../durable.ts';
@@ -109,22 +109,6 @@ function insteadOfMoments(request: TrainRequest): TrainRequest | undefined {
   const every = request.compute?.saveOptimizerEvery;
   return every === undefined || request.step % every === 0 ? undefined : request;
 }
-
-/** A step as it counts. */
-interface StepRecord extends Pick<TrainResult, 'checkpoint' | 'metrics' | 'backend'> {
-  stage: string;
-  step: number;
-}
-
-const steps = jsonCodec<StepRecord>(
-  'the record of a learner step',
-  z.looseObject({
-    step: z.int(),
-    metrics: z.looseObject({ loss: z.number().nullable() }),
-    checkpoint: checkpointRef,
-    backend: z.string(),
-  }),
-);
 
 export function createTraining({ store, learner }: LearnerDependencies) {
   // The newest checkpoint that was read or written, so that it need not be read again.
@@ -283,9 +267,14 @@ export function createTraining({ store, learner }: LearnerDependencies) {
       // A learner that is not repeatable may have made other weights before: the first step that was reported counts.
       const { run, stage, step, stageStep } = request;
       const report: StepRecord = { stage, step, metrics, checkpoint: saved, backend: learner.backend };
-      const { value: kept } = await store.putIfAbsent(metricsKey(run, stage, stageStep), steps, report, {
-        signal,
-      });
+      const { value: kept } = await store.putIfAbsent(
+        metricsKey(run, stage, stageStep),
+        stepRecords,
+        report,
+        {
+          signal,
+        },
+      );
       return {
         checkpoint: kept.checkpoint,
         metrics: kept.metrics,

@@ -10,6 +10,9 @@ import type { HostCaller, HostedEnvironment } from '../../environments/host/host
 import { PlayedSession } from '../../environments/host/played-session.ts';
 import { plainCalls, writtenTurn } from './demonstrations.ts';
 
+/** How long a session may take to close when whoever played it was cancelled. */
+const LET_GO_MS = 10_000;
+
 /** An episode that nobody sampled: what an expert does, and what the real tools and the session make of it. */
 export type ReferenceEpisode = Pick<Episode, 'tokens' | 'mask' | 'turns' | 'status' | 'session'>;
 
@@ -86,13 +89,24 @@ export async function referenceEpisode(
     }
     if (environment.resume === null) return { tokens, mask, turns, status };
   } catch (error) {
-    await session.close(asker);
+    await letGo();
     throw error;
   }
   const by = status.kind === 'answered' ? 'answer' : status.kind === 'ended' ? 'environment' : 'turns';
   const answer = status.kind === 'answered' ? status.answer : null;
-  const ended = await session.end({ answer, by }, asker);
-  return { tokens, mask, turns, status, session: { ...session.kept, ended } };
+  try {
+    const ended = await session.end({ answer, by }, asker);
+    return { tokens, mask, turns, status, session: { ...session.kept, ended } };
+  } catch (error) {
+    if (asker.signal.aborted) await letGo();
+    throw error;
+  }
+
+  /** Nobody comes back to it: another attempt plays from the beginning. So a session is closed for whoever was cancelled, too. */
+  async function letGo(): Promise<void> {
+    const { aborted } = asker.signal;
+    await session.close(aborted ? { ...asker, signal: AbortSignal.timeout(LET_GO_MS) } : asker);
+  }
 }
 
 const toolMessage = ({ text }: Observation): ChatMessage => ({ role: 'tool', content: text });

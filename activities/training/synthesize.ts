@@ -1,5 +1,5 @@
 import { GradusError } from '../../core/errors.ts';
-import { readGivenLine } from '../../core/schema/given-line.ts';
+import { LineProblem, readGivenLine } from '../../core/schema/given-line.ts';
 import type { SynthesizeRequest, SynthesizeResult } from '../../core/requests.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import { loadModelFiles } from '../../store/training/checkpoints.ts';
@@ -57,11 +57,12 @@ export async function synthesize(
     const writerFor = givenDialects(files, environmentOf(environments, request.arms[0]!.environment));
     const room = roomIn(files);
     return (text) => {
-      const line = readGivenLine(text);
       try {
+        const line = readGivenLine(text);
         if (line.kind === 'demonstration') givenSequence({ where: 'it', ...line }, writerFor, room);
         return true;
       } catch (error) {
+        if (error instanceof LineProblem) return false;
         if (error instanceof GradusError && error.type === 'invalid-data') return false;
         throw error;
       }

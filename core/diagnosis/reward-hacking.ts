@@ -1,12 +1,14 @@
 import { partOf } from '../training/shared-error.ts';
 import type { Evidence } from './alarm.ts';
 import type { Diagnosis, DiagnosisSetting } from './diagnosis.ts';
-import { before, now, WINDOW } from './series.ts';
+import { before, errors, now, WINDOW } from './series.ts';
 import type { Series } from './series.ts';
 
 /** Of the weight of the outcome. */
 const RISE = 0.1;
 const FALL = 0.1;
+/** Part of the rise of the reward that a reward model gives by mistake. */
+const UNEARNED = 0.5;
 /** With which the rule of held-out tasks speaks in a stage where success on them does not fall. */
 const ERROR = 0.01;
 
@@ -19,12 +21,15 @@ export const boundError = ({ look }: Pick<DiagnosisSetting, 'look'>): number => 
  * tasks, where `evaluateBy` may ask a higher verifier than training does: success is below the best that was shown, by
  * exact bounds for all evaluations together, and has been for a window of steps, whose training reward is no lower than
  * it was then: a policy that has bad moments has them in both. Where one verifier judges both, and it has the loophole,
- * both rise, and nobody here can see it.
+ * both rise, and nobody here can see it. By a reward model: what it gives more than the verifier that it stands for is up
+ * by a tenth, and half or more of what the reward has risen by is that. So it is found where success stays, too, and on a
+ * ladder, whose success in training is the model's own: there higher tiers have judged some, audits among them.
  */
 export const rewardHacking: Diagnosis = {
   remedy:
-    'Read the episodes with the highest reward. Fix the verifier, gate bonuses by the outcome, or take the minimum of several verifiers; go back to the checkpoint with the best held-out success.',
-  find: (series, setting) => inTraining(series, setting) ?? onHeldOutTasks(series),
+    'Read the episodes with the highest reward. Fix the verifier, gate bonuses by the outcome, or take the minimum of several verifiers. Train a reward model again on what the policy does now, or go back to the checkpoint with the best held-out success.',
+  find: (series, setting) =>
+    inTraining(series, setting) ?? byRewardModel(series, setting) ?? onHeldOutTasks(series),
 };
 
 function inTraining(series: Series, { outcomeWeight }: DiagnosisSetting): Evidence[] | null {
@@ -37,6 +42,22 @@ function inTraining(series: Series, { outcomeWeight }: DiagnosisSetting): Eviden
   return [
     { what: 'mean reward', now: reward, before: firstReward, limit: rise },
     { what: 'success in training', now: success, before: firstSuccess, limit: fall },
+  ];
+}
+
+function byRewardModel(series: Series, { outcomeWeight }: DiagnosisSetting): Evidence[] | null {
+  const [reward, excess] = [now(series, 'reward'), now(series, 'excess')];
+  const [firstReward, firstExcess] = [before(series, 'reward'), before(series, 'excess')];
+  if (reward === null || excess === null || firstReward === null || firstExcess === null) return null;
+  const error = errors(series, 'excess');
+  // A model that gave too little may come to give what is right.
+  const limit = Math.max(0, firstExcess) + Math.max(RISE, Math.hypot(error.now, error.before));
+  const unearned = outcomeWeight * (excess - firstExcess);
+  const part = unearned / Math.max(unearned, reward - firstReward);
+  if (excess < limit || part < UNEARNED) return null;
+  return [
+    { what: 'excess of the reward model', now: excess, before: firstExcess, limit },
+    { what: 'part that it is of the rise of the mean reward', now: part, before: null, limit: UNEARNED },
   ];
 }
 

@@ -8,6 +8,8 @@ export const SIGNALS = [
   'reward',
   /** Part of the episodes of tasks drawn for the first time that succeeded. */
   'success',
+  /** By how much a reward model's scores exceed those of the verifier that it stands for, in the mean. */
+  'excess',
   /** Mean variance of the rewards of one task's samples. */
   'variance',
   /** Part of the groups whose rewards are all equal (σ = 0). */
@@ -71,6 +73,7 @@ export function signalsOf({
   return {
     reward: rollout && share(rollout.rewardSum, rollout.rewardCount),
     success: share(tasks.successes, tasks.trials),
+    excess: rollout && excessOf(rollout),
     variance: rollout && share(rollout.rewardVariance, rollout.rewardGroups),
     equal: equalGroups({ rollout, batch }),
     entropy: rollout && share(-rollout.sampledLogprob, rollout.sampledTokens),
@@ -97,6 +100,17 @@ export function signalsOf({
     duplicates: rollout && share(rollout.duplicateEpisodes, rollout.episodes),
     echoed: rollout && share(rollout.repeatedFourGrams, rollout.fourGrams),
   };
+}
+
+/** Over the episodes that both have judged; null where none is. */
+function excessOf({ components }: NonNullable<StepFacts['rollout']>): number | null {
+  const models = Object.values(components).flatMap(({ model }) => model ?? []);
+  const sum = (of: (one: (typeof models)[number]) => number): number =>
+    models.reduce((all, one) => all + of(one), 0);
+  return share(
+    sum(({ excess }) => excess),
+    sum(({ compared }) => compared),
+  );
 }
 
 /** Sampled tokens from which on their mean is no chance. */

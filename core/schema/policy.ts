@@ -7,7 +7,7 @@ import type { SamplingSpec } from './sampling.ts';
 import type { WrittenSpec } from './curriculum.ts';
 
 /** Servers whose API Gradus speaks. */
-export const POLICY_SERVERS = ['vllm', 'sglang'] as const;
+export const POLICY_SERVERS = ['vllm', 'sglang', 'tinker'] as const;
 
 const url = z.url({
   protocol: /^https?$/,
@@ -35,9 +35,11 @@ const servedSchema = z.strictObject({
     .max(500)
     .optional()
     .describe('Name of the model that the servers began with; the first that they list where it is absent.'),
-  folder: folder.describe(
-    'A folder that rollout workers write and servers read: each checkpoint is put there before servers load it.',
-  ),
+  folder: folder
+    .optional()
+    .describe(
+      'A folder that rollout workers write and servers read: each checkpoint is put there before servers load it. Not of `tinker`, whose servers have what their learner saved.',
+    ),
   serverFolder: folder
     .optional()
     .describe('The same folder by the path that servers know; `folder` where it is absent.'),
@@ -111,6 +113,8 @@ export const policySchema = z
 
 export type PolicySpec = NonNullable<z.output<typeof policySchema>>;
 export type ServedPolicySpec = Extract<PolicySpec, { kind: 'http' }> & {
+  /** Empty where nothing is handed over by it. */
+  folder: string;
   tolerance: number;
   /** Servers get LoRA adapters for the model that they began with; otherwise all of its weights, each time. */
   adapters: boolean;
@@ -141,7 +145,7 @@ const TOLERANCE = { float32: 0.02, bfloat16: 0.05 } as const;
 export function policyOf(written: PolicySpec | undefined, lora: boolean): OtherPolicySpec | undefined {
   if (written === undefined || isExact(written)) return undefined;
   if (written.kind !== 'http') return written;
-  return { ...written, tolerance: toleranceOf(written), adapters: lora };
+  return { ...written, folder: written.folder ?? '', tolerance: toleranceOf(written), adapters: lora };
 }
 
 /** The decoder of rollout workers with the weights as they are, whose log-probs are the learner’s up to float32’s rounding. */
@@ -229,6 +233,17 @@ export function checkHandOver(
       );
   });
   if (policy.kind !== 'http') return;
+  if (policy.server === 'tinker') {
+    if (model.lora === undefined)
+      refuse(
+        ['model', 'lora'],
+        'is missing: servers of Tinker’s API hold adapters. Give it, or another policy',
+      );
+    if (policy.folder !== undefined)
+      refuse(['policy', 'folder'], 'has no effect: servers of Tinker’s API have what their learner saved');
+  } else if (policy.folder === undefined) {
+    refuse(['policy', 'folder'], 'is missing: give a folder that rollout workers write and servers read');
+  }
   if (model.lora !== undefined && policy.dtype === 'bfloat16')
     refuse(
       ['policy', 'dtype'],

@@ -62,7 +62,8 @@ export function putSynthesized(
   lines: readonly string[],
   options: CallOptions = {},
 ): Promise<BlobRef> {
-  const bytes = new TextEncoder().encode(lines.map((line) => `${line}\n`).join(''));
+  // All lines together may be longer than a text can be.
+  const bytes = Buffer.concat(lines.map((line) => Buffer.from(`${line}\n`)));
   const sha256 = sha256Hex(bytes);
   const conflict = (key: string): GradusError =>
     new GradusError(

@@ -73,7 +73,7 @@ export class HandOver {
   private async load(replica: Replica, version: ServedVersion, signal: AbortSignal): Promise<void> {
     const { adapter, staged } = version;
     if (staged === null) return;
-    const path = join(this.spec.serverFolder ?? this.spec.folder, staged.name);
+    const path = staged.saved ?? join(this.spec.serverFolder ?? this.spec.folder, staged.name);
     if (adapter !== null) {
       const loaded = this.adapters.get(replica) ?? [];
       this.adapters.set(replica, [...loaded.filter((name) => name !== adapter), adapter]);

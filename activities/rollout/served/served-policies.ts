@@ -15,7 +15,7 @@ import { HandOver } from './hand-over.ts';
 import type { ServedVersion } from './hand-over.ts';
 import { Replica } from './replica.ts';
 import { roundedVersion } from '../rounded-version.ts';
-import { stageCheckpoint } from './staging.ts';
+import { savedCheckpoint, stageCheckpoint } from './staging.ts';
 
 /** Checkpoints that lie in the folder at once, of those that this process has put there and nobody samples with. */
 const MOST_STAGED = 3;
@@ -118,6 +118,7 @@ export class ServedPolicies implements PolicyProvider {
     const idle = [...this.staged].filter(([, { weights }]) => (this.leases.get(weights) ?? 0) === 0);
     for (const [key, { weights }] of idle.slice(0, Math.max(0, this.staged.size - MOST_STAGED))) {
       this.staged.delete(key);
+      if (this.spec.server === 'tinker') continue;
       const name = roundedVersion(weights, this.spec.dtype);
       await rm(join(this.spec.folder, name), { recursive: true, force: true }).catch(() => undefined);
     }
@@ -136,13 +137,12 @@ export class ServedPolicies implements PolicyProvider {
   /** For all who lease it, whoever of them is called off. */
   private async stagedOf(checkpoint: CheckpointRef): Promise<Staged> {
     await this.tidied;
-    const staged = await stageCheckpoint(
-      this.store,
-      checkpoint,
-      this.spec.folder,
-      new AbortController().signal,
-      this.spec.dtype,
-    );
+    const { folder, dtype, server } = this.spec;
+    const { signal } = new AbortController();
+    const staged =
+      server === 'tinker'
+        ? await savedCheckpoint(this.store, checkpoint, signal)
+        : await stageCheckpoint(this.store, checkpoint, folder, signal, dtype);
     const adapter = staged.isAdapter ? `gradus-${checkpoint.weights.slice(0, NAME_DIGITS)}` : null;
     return { staged, adapter };
   }

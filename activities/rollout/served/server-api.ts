@@ -1,6 +1,7 @@
 import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
 import type { ServerConnection } from './connection.ts';
 import { sglang } from './sglang.ts';
+import { tinker } from './tinker.ts';
 import { vllm } from './vllm.ts';
 
 /** Which weights sampled the tokens from `start` up to `end` of an answer. */
@@ -55,4 +56,4 @@ export interface ServerApi {
 }
 
 export const serverApi = (server: ServedPolicySpec['server'], connection: ServerConnection): ServerApi =>
-  ({ vllm, sglang })[server](connection);
+  ({ vllm, sglang, tinker })[server](connection);

@@ -8,6 +8,8 @@ import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { BlobRef, CheckpointRef } from '../../../core/refs.ts';
 import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
 import type { ObjectStore } from '../../../store/objects/object-store.ts';
+import { tinkerKey } from '../../../store/keys.ts';
+import { serverStates } from '../../../store/training/server-states.ts';
 import { ONLY_LEARNERS, readManifest } from '../../../store/training/checkpoints.ts';
 import { roundedVersion } from '../rounded-version.ts';
 import { digestsOfRounded, writeRounded } from './rounded.ts';
@@ -17,6 +19,8 @@ export interface StagedCheckpoint {
   name: string;
   /** Of an adapter alone; its base is what the server began with. */
   isAdapter: boolean;
+  /** Where a server of Tinker's API has it: nothing of it lies in the folder. */
+  saved?: string;
   /** What the step that made it started from, where it is of the same run. */
   parent: CheckpointRef | undefined;
 }
@@ -53,6 +57,27 @@ export async function stageCheckpoint(
     await putWhole(to, () => isWhole(to, files), write, signal);
   }
   return { name, isAdapter, parent: manifest.parent };
+}
+
+/**
+ * Where a server of Tinker's API has what its learner saved of a checkpoint; one without an adapter is the server's own model.
+ * Throws GradusError('policy', 'staging') for an adapter that another learner trained.
+ */
+export async function savedCheckpoint(
+  store: ObjectStore,
+  ref: CheckpointRef,
+  signal: AbortSignal,
+): Promise<StagedCheckpoint> {
+  const { files, run, parent } = await readManifest(store, ref.manifest, { signal });
+  const isAdapter = files[ADAPTER_CONFIG] !== undefined;
+  const name = ref.weights;
+  if (!isAdapter) return { name, isAdapter, parent };
+  const found = await store.find(tinkerKey(run, name), serverStates, { signal });
+  if (found === null) {
+    const why = `${ref.manifest.key} was not trained on a server of Tinker's API, which holds what it has trained`;
+    throw new GradusError('policy', 'staging', `${why}: start its learner with GRADUS_TINKER_URL`);
+  }
+  return { name, isAdapter, parent, saved: found.state };
 }
 
 /** Writes beside the folder, which comes to be in one moment. */

@@ -30,7 +30,7 @@ export const supervised: TokenLoss = {
 };
 
 /** Keeps the gradient of a token finite that the model is sure of and must unlearn. */
-const LEAST_DOUBT = 1e-5;
+export const LEAST_DOUBT = 1e-5;
 
 /**
  * Σ w⁺ · −log p + w⁻ · −log(1 − p): negative log-likelihood of what to imitate, unlikelihood (Welleck et al. 2020,

@@ -87,3 +87,16 @@ test('an example that the model has no room for is counted, and left out', async
   expect(facts.unwritable).toBeGreaterThan(3);
   expect(facts.first).toBeGreaterThan(0);
 });
+
+test('half a character that a tool says costs the examples that have it, and not the stage', async () => {
+  const broken = inThisProcess([
+    defineEnvironment({
+      ...calculator,
+      tools: calculator.tools.map((tool) => ({ ...tool, run: () => 'half \ud83d' })),
+    }),
+  ]);
+  const request = await requestOf('half-characters', 512);
+  const { facts } = await createCurriculum({ store, environments: broken }).synthesize(request, signal);
+  expect(facts.first).toBe(6);
+  expect(facts.unwritable + facts.tooFew).toBeGreaterThan(6);
+});

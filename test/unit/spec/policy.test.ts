@@ -153,3 +153,24 @@ test('servers take rollouts ahead of the learner as adapters alone, and by one s
   );
   expect(problemsOf({ ...tiny, policy: http, model: adapters, stages: stages(1) })).toEqual([]);
 });
+
+describe('servers of Tinker’s API', () => {
+  const { folder: _, ...unstaged } = http;
+  const tinker = { ...unstaged, server: 'tinker' };
+  const model = { ...tiny.model, lora: { alpha: 32 } };
+
+  test('get adapters and no folder', () => {
+    expect(problemsOf({ ...tiny, model, policy: tinker })).toEqual([]);
+    expect(parsed({ model, policy: tinker }).policy).toMatchObject({ adapters: true, folder: '' });
+  });
+
+  test('are refused without an adapter, or with a folder that nobody would read; others need one', () => {
+    expect(problemsOf({ ...tiny, policy: { ...tinker, folder: '/shared' } })).toEqual([
+      expect.stringMatching(/^model.lora: is missing: servers of Tinker’s API hold adapters/),
+      expect.stringMatching(/^policy.folder: has no effect/),
+    ]);
+    expect(problemsOf({ ...tiny, policy: unstaged })).toEqual([
+      expect.stringMatching(/^policy.folder: is missing/),
+    ]);
+  });
+});

@@ -1,14 +1,17 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { synthesizeActions } from '../../../../activities/training/action-synthesis.ts';
 import { planOf } from '../../../../activities/training/action-examples.ts';
 import { givenSequence } from '../../../../activities/training/given-sequence.ts';
+import type { ToolCall } from '../../../../core/episode/episode.ts';
 import type { Json } from '../../../../core/json/json.ts';
 import { readGivenLine } from '../../../../core/schema/given-line.ts';
 import type { SynthesisSpec } from '../../../../core/schema/stages/synthesis.ts';
 import { openDialect } from '../../../../engine/dialect/open-dialect.ts';
+import { calculatorTool } from '../../../../environments/families/calculator/tool.ts';
 import { calculatorEnvironment } from '../../../../environments/families/calculator/environment.ts';
 import { webShopEnvironment } from '../../../../environments/families/web-shop/environment.ts';
-import type { Environment } from '../../../../environments/contract/environment.ts';
+import type { Environment, ToolContext } from '../../../../environments/contract/environment.ts';
 import { inThisProcess } from '../../../../environments/host/hosted-environment.ts';
 import { tokenizer } from '../../../support/fixture-tokenizer.ts';
 
@@ -24,7 +27,13 @@ const dialect = openDialect(tokenizer, { dialect: 'gradus' }, []);
 const make = (
   environment: Environment,
   verifier: string,
-  over: { how?: Partial<SynthesisSpec>; levels?: number[]; seed?: number; maxTurns?: number } = {},
+  over: {
+    how?: Partial<SynthesisSpec>;
+    levels?: number[];
+    seed?: number;
+    maxTurns?: number;
+    signal?: AbortSignal;
+  } = {},
 ) =>
   synthesizeActions(
     inThisProcess([environment]),
@@ -42,7 +51,7 @@ const make = (
       },
       limits: { maxTurns: over.maxTurns ?? 12, maxCompletionTokens: 2000 },
     },
-    { signal },
+    { signal: over.signal ?? signal },
   );
 type Made = Awaited<ReturnType<typeof make>>;
 
@@ -232,6 +241,82 @@ test('a trajectory that the verifiers do not pass gives nothing, and a task give
   expect(repeated.facts.known).toBeGreaterThanOrEqual(19);
   const firsts = examplesOf(repeated).map(({ messages }) => JSON.stringify(messages));
   expect(new Set(firsts).size).toBe(firsts.length);
+});
+
+test('no expert plays a task that is left out, and none that was looked at before', async () => {
+  const played = new Set<string>();
+  const few: Environment = {
+    ...calculator,
+    // Of the train split there are two tasks, and a held-out task asks what the second asks.
+    task: (ref) => {
+      const index = ref.split === 'train' ? ref.index % 2 : 0;
+      const expression = ['1+2+4', '9-2'][ref.split === 'train' ? index : 1]!;
+      return { ...calculator.task({ ...ref, made: [{ expression, told: false }] }), ref };
+    },
+    demonstrate: (task, index) => {
+      played.add(`${task.ref.index} ${task.prompt}`);
+      return calculator.demonstrate(task, index);
+    },
+  };
+  const made = await make(few, 'exact-match', { levels: [2] });
+  expect(made.facts).toMatchObject({ tasks: 24, unsolved: 0, first: 1 });
+  expect(made.facts.known + made.facts.setAside).toBe(23);
+  expect(played.size).toBe(1);
+});
+
+test('a level without tasks is named, and asked for none', async () => {
+  const empty: Environment = { ...calculator, taskCount: (split, level) => (level === 2 ? 0 : 512) };
+  await expect(make(empty, 'exact-match')).rejects.toThrow(
+    /calculator has none of the split train at level 2/,
+  );
+});
+
+/** A calculator each of whose episodes has a session; `call` is told of every call. */
+function withSessions(call: () => void | Promise<void> = () => undefined) {
+  const open = new Set<object>();
+  const { run, ...ofSession } = calculatorTool;
+  const environment: Environment = {
+    ...calculator,
+    tools: [ofSession],
+    sessions: {
+      resume: 'pin',
+      open: () => {
+        const session = {
+          act: async ({ arguments: given }: ToolCall, context: ToolContext) => {
+            await call();
+            return String(await run(given as never, context));
+          },
+          close: () => void open.delete(session),
+        };
+        open.add(session);
+        return session;
+      },
+    },
+  };
+  return { environment, open };
+}
+
+test('an attempt that was given up and still plays changes nothing of the next one', async () => {
+  const { environment, open } = withSessions(() => setImmediate());
+  const how = { tasks: 6 };
+  const alone = await make(environment, 'exact-match', { how });
+  expect(alone.facts.choices).toBeGreaterThan(3);
+  const both = await Promise.all([1, 2].map(() => make(environment, 'exact-match', { how })));
+  expect(both).toEqual([alone, alone]);
+  expect(open.size).toBe(0);
+});
+
+test('whoever is cancelled closes the session that is open, and is done', async () => {
+  const cancelled = new AbortController();
+  let calls = 0;
+  const { environment, open } = withSessions(() => {
+    if (++calls === 20) cancelled.abort(new Error('cancelled by a person'));
+  });
+  await expect(make(environment, 'exact-match', { signal: cancelled.signal })).rejects.toThrow(
+    'cancelled by a person',
+  );
+  expect(calls).toBe(20);
+  expect(open.size).toBe(0);
 });
 
 test('a task whose episode has no room is left out, and so is a kind that weighs nothing', async () => {

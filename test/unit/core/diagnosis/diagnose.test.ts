@@ -327,6 +327,7 @@ describe('whatever a step lacks', () => {
     const signals: Signals = {
       reward: 0.5,
       success: 0.25,
+      excess: 0.125,
       variance: 0.125,
       equal: 0.5,
       entropy: 0.75,

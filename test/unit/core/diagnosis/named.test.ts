@@ -139,6 +139,49 @@ describe('reward hacking on held-out tasks', () => {
   });
 });
 
+describe('reward hacking of a reward model', () => {
+  const judgedAt = (of: (step: number) => { reward: number; success: number; excess: number }) =>
+    alarmsOf(Array.from({ length: 60 }, (_, i) => factsOf(i + 1, of(i + 1)))).map(({ name }) => name);
+  /** From nothing to its full size within ten steps. */
+  const rise = (step: number) => 0.3 * Math.min(1, Math.max(0, (step - 20) / 10));
+
+  test('is named where success stays and all that the reward rises by is the model’s', () => {
+    expect(
+      judgedAt((step) => ({ reward: 0.4 + rise(step), success: 0.4, excess: 0.02 + rise(step) })),
+    ).toContain('reward-hacking');
+  });
+
+  test('is named on a ladder, where the model itself says what a success is', () => {
+    expect(
+      judgedAt((step) => ({
+        reward: 0.4 + rise(step),
+        success: 0.4 + rise(step),
+        excess: 0.02 + rise(step),
+      })),
+    ).toContain('reward-hacking');
+  });
+
+  test('is not a policy that gets better by more than the model gives too much', () => {
+    expect(
+      judgedAt((step) => ({
+        reward: 0.4 + 1.5 * rise(step),
+        success: 0.4 + rise(step),
+        excess: 0.02 + rise(step) / 2,
+      })),
+    ).toEqual([]);
+  });
+
+  test('is not a model that gave too little, and comes to give what is right', () => {
+    expect(
+      judgedAt((step) => ({ reward: 0.2 + rise(step), success: 0.5, excess: -0.3 + rise(step) })),
+    ).toEqual([]);
+  });
+
+  test('is not a model that always gave too much', () => {
+    expect(judgedAt(() => ({ reward: 0.8, success: 0.5, excess: 0.3 }))).toEqual([]);
+  });
+});
+
 test('samples as old as they may be are named where they wait, and not where what is in flight makes them so', () => {
   const stage = Array.from({ length: 20 }, (_, i) => factsOf(i + 1, { staleness: i < 4 ? 1 : 2 }));
   const raised = (asynchronous: DiagnosisSetting['asynchronous']) =>

@@ -5,7 +5,7 @@ import type { Signals } from '../../../../core/diagnosis/signals.ts';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
 import { RandomStream } from '../../../../core/random.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
-import type { Staleness, StepFacts } from '../../../../core/training/step-facts.ts';
+import type { ComponentCounts, Staleness, StepFacts } from '../../../../core/training/step-facts.ts';
 import { arm } from '../training/scripted-training.ts';
 
 // Stages that are nothing but their facts: a healthy one, by what healthy runs of the log look like, or one that
@@ -65,6 +65,7 @@ export function factsOf(
         lookup: or(signals.unknown ?? signals.repeated, CALLS * (1 - known(signals.unknown))),
       },
       unknownTools: known(signals.unknown) * CALLS,
+      components: typeof signals.excess === 'number' ? { right: judgedWith(signals.excess) } : {},
       toolErrors: known(signals.errors) * 2 * EPISODES,
       repeatedCalls: known(signals.repeated) * CALLS,
       duplicateEpisodes: known(signals.duplicates) * EPISODES,
@@ -233,6 +234,7 @@ export function stageOf(
       errors: clip(0.1 * draws.around(0.3)),
       repeated: clip(c.repeated * draws.around(0.5)),
       duplicates: clip(c.duplicates + c.alike * progress + 0.03 * draws.normal()),
+      excess: null,
       echoed: clip(c.echoed * draws.around(0.3)),
     };
     const signals: Signals = { ...healthy, ...change(healthy, step) };
@@ -247,6 +249,21 @@ export function stageOf(
     );
   });
 }
+
+/** A component whose scores a model exceeds by so much in the mean. */
+const judgedWith = (excess: number): ComponentCounts => ({
+  scored: EPISODES,
+  score: 0,
+  contribution: 0,
+  model: {
+    judged: EPISODES,
+    score: excess * EPISODES,
+    uncertainty: 0,
+    compared: EPISODES,
+    excess: excess * EPISODES,
+    squaredError: 0,
+  },
+});
 
 /** What is raised in a stage, in order. */
 export function alarmsOf(steps: readonly Told[], over: Partial<DiagnosisSetting> = {}): Alarm[] {

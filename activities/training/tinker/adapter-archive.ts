@@ -1,0 +1,58 @@
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { unpackTar } from 'modern-tar';
+import { GradusError, messageOf } from '../../../core/errors.ts';
+import type { ModelConfig } from '../../../core/model/config.ts';
+import type { LoraSpec } from '../../../core/schema/lora.ts';
+import type { LoraAdapter } from '../../../engine/lora/adapter.ts';
+import { ADAPTER_MODEL, readPeftAdapter, toPeftConfig } from '../../../engine/lora/peft-format.ts';
+
+/** Of an adapter with its compression; seconds. */
+const SECONDS = 600;
+
+/** `tinker://MODEL/sampler_weights/NAME`, or without the part in the middle. */
+const PATH = /^tinker:\/\/([^/]+)\/(?:sampler_weights\/)?([^/]+)$/;
+
+/**
+ * The adapter of a saved sampler, by its archive in PEFT's layout. Its matrices are read, and what they mean is said by
+ * `lora`: the archive's own configuration leaves it out. Throws GradusError('learner', …): `server-away` and
+ * `server-forgot`, retryable, and what `readPeftAdapter` throws.
+ */
+export async function downloadAdapter(
+  { url, key, path }: { url: string; key: string | undefined; path: string },
+  lora: LoraSpec,
+  config: ModelConfig,
+  signal: AbortSignal,
+): Promise<LoraAdapter> {
+  const [, model, name] = PATH.exec(path) ?? [];
+  if (model === undefined)
+    throw new GradusError('learner', 'server-answer', `${url} calls a saved sampler ${path}`, {
+      retryable: true,
+    });
+  const at = `${url}/api/v1/training_runs/${model}/checkpoints/${name}/archive`;
+  const bytes = await get(at, key, signal);
+  const entries = await unpackTar(await promisify(gunzip)(bytes));
+  const found = entries.find((entry) => entry.header.name.split('/').at(-1) === ADAPTER_MODEL);
+  if (!found?.data)
+    throw new GradusError('learner', 'server-answer', `${at} has no ${ADAPTER_MODEL}`, { retryable: true });
+  return readPeftAdapter(toPeftConfig(lora, ''), found.data.slice(), config);
+}
+
+async function get(at: string, key: string | undefined, signal: AbortSignal): Promise<Uint8Array> {
+  try {
+    const response = await fetch(at, {
+      signal: AbortSignal.any([signal, AbortSignal.timeout(1000 * SECONDS)]),
+      ...(key !== undefined && { headers: { authorization: `Bearer ${key}` } }),
+    });
+    if (response.ok) return new Uint8Array(await response.arrayBuffer());
+    const type = response.status === 404 ? 'server-forgot' : 'server-away';
+    throw new GradusError('learner', type, `${at} answered ${response.status}`, { retryable: true });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof GradusError) throw error;
+    throw new GradusError('learner', 'server-away', `${at}: ${messageOf(error)}`, {
+      retryable: true,
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,268 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { GradusError } from '../../../core/errors.ts';
+import type { Json } from '../../../core/json/json.ts';
+import type { LoraSpec } from '../../../core/schema/lora.ts';
+import type { OptimizerSettings, TrainBatch } from '../../../engine/learner/contract.ts';
+import { lacks } from './capabilities.ts';
+import type { TinkerServer } from './capabilities.ts';
+import type { TinkerClient } from './client.ts';
+import { datumsOf } from './datums.ts';
+import type { Reduction, TinkerUpdate } from './datums.ts';
+
+/** Sequences of one request: bodies and answers stay within some megabytes. */
+const SEQUENCES = 64;
+/** The SDK says so every ten seconds, and servers forget models that are silent for minutes. */
+const BEAT = 10_000;
+
+const anything = z.unknown();
+const session = z.object({ session_id: z.string() });
+const saved = z.object({ path: z.string().startsWith('tinker://') });
+const passed = z.object({
+  loss_fn_outputs: z.array(z.object({ logprobs: z.object({ data: z.array(z.number()) }) })),
+});
+const stepped = z.object({ metrics: z.record(z.string(), z.number()).nullish() });
+
+type TokenBatch = Pick<TrainBatch, 'tokens' | 'offsets'>;
+
+/**
+ * A model that a server trains, with one adapter. It belongs to one attempt and those that go on from it: another attempt opens
+ * its own, so that nothing that an earlier one has asked for, and that the server does later, is ever a part of it.
+ */
+export class TrainedModel {
+  /** Adam's steps that the server has made of it, whatever they moved. */
+  steps: number;
+  private readonly client: TinkerClient;
+  private readonly server: Pick<TinkerServer, 'baseModel' | 'knowsSequence'>;
+  private readonly id: string;
+  private readonly beat: NodeJS.Timeout;
+  private sequence = 0;
+  private reduction: Reduction = 'sum';
+
+  private constructor(
+    client: TinkerClient,
+    server: Pick<TinkerServer, 'baseModel' | 'knowsSequence'>,
+    id: string,
+    sessionId: string,
+    steps: number,
+  ) {
+    this.client = client;
+    this.server = server;
+    this.id = id;
+    this.steps = steps;
+    // A session that is gone is found out by the next computation.
+    this.beat = setInterval(() => {
+      client
+        .ask('/api/v1/session_heartbeat', { session_id: sessionId }, anything, AbortSignal.timeout(BEAT))
+        .catch(() => undefined);
+    }, BEAT).unref();
+  }
+
+  /**
+   * A model that stands where `from` does, a path of `save`, or with a fresh adapter. Gradients that others have left in its
+   * place on the server are thrown away: SkyRL 0.3.0 keeps them when it loads weights, and when it gives the place to another.
+   */
+  static async open(
+    client: TinkerClient,
+    server: Pick<TinkerServer, 'baseModel' | 'knowsSequence'>,
+    {
+      lora,
+      seed,
+      from,
+      trains = true,
+    }: {
+      lora: Pick<LoraSpec, 'rank'>;
+      seed: number;
+      from?: { state: string; steps: number } | undefined;
+      /** Nobody asks it for gradients: what the server makes of losses need not be known. */
+      trains?: boolean;
+    },
+    signal: AbortSignal,
+  ): Promise<TrainedModel> {
+    const begun = { tags: ['gradus'], sdk_version: 'gradus', type: 'create_session' };
+    const { session_id: sessionId } = await client.ask('/api/v1/create_session', begun, session, signal);
+    const created = await client.compute(
+      '/api/v1/create_model',
+      {
+        session_id: sessionId,
+        model_seq_id: 0,
+        base_model: server.baseModel,
+        lora_config: { rank: lora.rank, seed, train_attn: true, train_mlp: true, train_unembed: false },
+      },
+      z.object({ model_id: z.string().optional() }),
+      signal,
+    );
+    const id = created.model ?? created.result.model_id;
+    if (id === undefined)
+      throw new GradusError('learner', 'server-answer', `${client.url} does not name a model that it made`, {
+        retryable: true,
+      });
+    const model = new TrainedModel(client, server, id, sessionId, from?.steps ?? 0);
+    try {
+      const start = from?.state ?? (await model.save('start', signal));
+      if (trains) model.reduction = await model.findReduction(signal);
+      await model.compute('load_weights', { path: start, optimizer: true }, anything, signal);
+      model.steps = from?.steps ?? 0;
+      return model;
+    } catch (error) {
+      model.close();
+      throw error;
+    }
+  }
+
+  get reduces(): Reduction {
+    return this.reduction;
+  }
+
+  /** [total] log-probs of the tokens of these sequences; 0 elsewhere. Nothing is changed. */
+  async logprobs(batch: TokenBatch, sequences: number[], signal: AbortSignal): Promise<Float32Array> {
+    const weights = new Float32Array(batch.tokens.length).fill(1);
+    return this.pass('forward', { loss: 'cross_entropy', weights, sequences }, batch, signal);
+  }
+
+  /** Adds up the gradient of an update, and gives the log-probs that it is of. */
+  async addGradient(update: TinkerUpdate, batch: TokenBatch, signal: AbortSignal): Promise<Float32Array> {
+    return this.pass('forward_backward', update, batch, signal);
+  }
+
+  /**
+   * Moves the weights by the gradient, as Gradus' Adam does at its `t`-th update: its bias is corrected by t where the
+   * server's is by `steps`, and ε is added to √v before that is corrected. Gives the norm of the gradient, if it is said.
+   */
+  async move(optimizer: OptimizerSettings, t: number, signal: AbortSignal): Promise<number | null> {
+    const { learningRate, warmupUpdates, beta1, beta2, epsilon, maxGradientNorm } = optimizer;
+    const [first, second] = [1 - beta1 ** (this.steps + 1), Math.sqrt(1 - beta2 ** (this.steps + 1))];
+    const rate = learningRate * (warmupUpdates > 0 ? Math.min(1, t / warmupUpdates) : 1);
+    const correction = Math.sqrt(1 - beta2 ** t) / (1 - beta1 ** t);
+    return this.optimStep(
+      {
+        learning_rate: (rate * correction * first) / second,
+        beta1,
+        beta2,
+        eps: epsilon / second,
+        weight_decay: 0,
+        ...(maxGradientNorm > 0 && { grad_clip_norm: maxGradientNorm }),
+      },
+      signal,
+    );
+  }
+
+  /** Empties Adam's moments, of which no API says how: a step without gradient at β = 0 and rate 0. */
+  async forgetMoments(signal: AbortSignal): Promise<void> {
+    await this.optimStep({ ...STILL, beta1: 0, beta2: 0 }, signal);
+  }
+
+  /** Saves weights and moments; the path by which they are loaded. */
+  async save(name: string, signal: AbortSignal): Promise<string> {
+    return (await this.compute('save_weights', { path: nameOf(name) }, saved, signal)).path;
+  }
+
+  /** Saves the weights as they are now for samplers, never to change. */
+  async saveForSampler(name: string, signal: AbortSignal): Promise<string> {
+    const body = { path: nameOf(name), kind: 'snapshot', type: 'save_weights_for_sampler' };
+    return (await this.compute('save_weights_for_sampler', body, saved, signal)).path;
+  }
+
+  close(): void {
+    clearInterval(this.beat);
+  }
+
+  /** Says to the server that nobody goes on from this one; one that cannot be told forgets it by itself. */
+  async unload(signal: AbortSignal): Promise<void> {
+    this.close();
+    await this.compute('unload_model', { type: 'unload_model' }, anything, signal).catch(() => undefined);
+  }
+
+  /**
+   * What the server does with weights and sequences, found by the norm of known gradients: twice the weight, or the sequence
+   * twice, doubles it where losses are summed. Without a norm it is what the API documents. Adam's steps that this takes move
+   * nothing, and are undone by what is loaded next.
+   */
+  private async findReduction(signal: AbortSignal): Promise<Reduction> {
+    const tokens = Int32Array.of(1, 2, 3, 4, 1, 2, 3, 4);
+    const batch = { tokens, offsets: Int32Array.of(0, 4, 8) };
+    const norm = async (weight: number, sequences: number[]): Promise<number | null> => {
+      const weights = new Float32Array(tokens.length).fill(weight);
+      await this.pass('forward_backward', { loss: 'cross_entropy', weights, sequences }, batch, signal);
+      return this.optimStep(STILL, signal);
+    };
+    await this.optimStep(STILL, signal);
+    const once = await norm(1, [0]);
+    if (once === null || once === 0) return 'sum';
+    const ratios = [(await norm(2, [0]))! / once, (await norm(1, [0, 1]))! / once];
+    const are = (expected: number) => ratios.every((ratio) => Math.abs(ratio - expected) < 0.01);
+    if (are(2)) return 'sum';
+    if (are(1)) return 'mean';
+    throw lacks(
+      `a known mean of losses: the gradient of twice the weight is ${ratios[0]!.toPrecision(3)} times, of two equal sequences ${ratios[1]!.toPrecision(3)} times that of one`,
+      'train on another server',
+    );
+  }
+
+  private async optimStep(adam: Record<string, number>, signal: AbortSignal): Promise<number | null> {
+    const { metrics } = await this.compute('optim_step', { adam_params: adam }, stepped, signal, true);
+    this.steps++;
+    const norm = Object.entries(metrics ?? {}).find(([name]) => /(^|[/.:])grad(ient)?_norm/.test(name));
+    return norm?.[1] ?? null;
+  }
+
+  private async pass(
+    route: 'forward' | 'forward_backward',
+    update: Pick<TinkerUpdate, 'loss' | 'clip' | 'weights' | 'to' | 'sequences'>,
+    batch: TokenBatch,
+    signal: AbortSignal,
+  ): Promise<Float32Array> {
+    const logprobs = new Float32Array(batch.tokens.length);
+    const data = datumsOf(update, batch, this.reduction);
+    for (let at = 0; at < data.length; at += SEQUENCES) {
+      const input = {
+        data: data.slice(at, at + SEQUENCES),
+        loss_fn: update.loss,
+        ...(update.clip && { loss_fn_config: { ...update.clip } }),
+      };
+      const body = route === 'forward' ? { forward_input: input } : { forward_backward_input: input };
+      const { loss_fn_outputs: outputs } = await this.compute(
+        route,
+        body,
+        passed,
+        signal,
+        route === 'forward_backward',
+      );
+      update.sequences.slice(at, at + SEQUENCES).forEach((sequence, i) => {
+        const [start, end] = [batch.offsets[sequence]!, batch.offsets[sequence + 1]!];
+        const values = outputs[i]?.logprobs.data ?? [];
+        if (values.length !== end - start - 1)
+          throw new GradusError(
+            'learner',
+            'server-answer',
+            `${this.client.url}: ${route} gave ${values.length} log-probs of ${end - start - 1} targets`,
+            { retryable: true },
+          );
+        logprobs.set(values, start + 1);
+      });
+    }
+    return logprobs;
+  }
+
+  /** Of a computation that changes something and has no name of its own the server may know the place in the sequence. */
+  private async compute<T>(
+    route: string,
+    body: { [key: string]: Json },
+    schema: z.ZodType<T>,
+    signal: AbortSignal,
+    numbered = false,
+  ): Promise<T> {
+    const known = numbered && this.server.knowsSequence;
+    const asked = { model_id: this.id, ...body, ...(known && { seq_id: ++this.sequence }) };
+    const repeatable = known || route === 'forward';
+    const path = `/api/v1/${route}`;
+    return (await this.client.compute(path, asked, schema, signal, { repeatable })).result;
+  }
+}
+
+/** Adam moves nothing. */
+const STILL = { learning_rate: 0, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0 };
+
+/** Another attempt saves under another name: servers refuse one that is taken. */
+const nameOf = (name: string): string =>
+  `${name.replaceAll(/[^a-zA-Z0-9_-]/g, '-').slice(0, 200)}-${randomUUID().slice(0, 8)}`;
