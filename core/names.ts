@@ -48,6 +48,9 @@ export const ids = {
     [of.run, 'reverify', of.verifier, of.version, ...(of.stage === undefined ? [] : [of.stage])].join('/'),
 };
 
+/** The phase that makes the policy which a run begins with. No stage has its name. */
+export const INITIALIZE = 'initialize';
+
 /** What the evaluations of a stage are called, after the stage's name. */
 export const HELD_OUT = '.held-out';
 

@@ -111,7 +111,7 @@ export const policySchema = z
     'Who samples. `onnx`: the decoder of rollout workers, also where it is absent. `http`: servers that are there already. `recorded`: what servers sampled for an earlier run.',
   );
 
-type PolicySpec = NonNullable<z.output<typeof policySchema>>;
+export type PolicySpec = NonNullable<z.output<typeof policySchema>>;
 export type ServedPolicySpec = Extract<PolicySpec, { kind: 'http' }> & {
   /** Empty where nothing is handed over by it. */
   folder: string;

@@ -11,6 +11,7 @@ import { samplingAt } from './exploration.ts';
 import { drawVaried } from './from-failures.ts';
 import { playBothRoles } from './self-play.ts';
 import type { Played } from './self-play.ts';
+import { playedRoles, trainedRoles } from './roles.ts';
 import { drawTasks, indexesPerStep } from './task-draw.ts';
 import type { Drawn, LateMove } from './task-draw.ts';
 import { failedTasksOf } from './tasks-again.ts';
@@ -43,7 +44,7 @@ export interface Collected {
   greedy: BlobRef[];
   /** Why there is none of them, where the plan asks for it. */
   greedyFailure?: string | undefined;
-  /** Tokens that were sampled besides those of the summary: for baselines, and with hints. */
+  /** Tokens that were sampled besides those of the summary: for baselines, with hints, and by an opponent. */
   otherTokens: number;
   /** Of a step of self-play: tasks that are there for later ones, and what its roles came to; absent of others. */
   played?: Pick<Played, 'made' | 'facts'>;
@@ -258,13 +259,18 @@ export async function collect(
   }
   const { plan, selfPlay } = input.stage;
   const proposed = played?.proposed ?? [];
+  const plays = playedRoles(selfPlay ?? {});
+  const trains = selfPlay ? trainedRoles(selfPlay) : { proposer: false, solver: true };
   const escalated = input.spec.verification ? await escalateGroups(ports, input, step, sampled) : null;
   const results = escalated?.groups ?? sampled;
-  const summary = summarize([...proposed, ...results]);
+  const summary = summarize([...(plays.proposer ? proposed : []), ...(plays.solver ? results : [])]);
+  const opponents = summarize([...(plays.proposer ? [] : proposed), ...(plays.solver ? [] : results)]);
+  summary.failures.push(...opponents.failures);
   for (const incidents of [
     escalated?.incidents,
     relabelled?.incidents,
     played?.incidents,
+    opponents.incidents,
     ...greedy.map((group) => group.incidents),
     ...corrections.map((group) => group.incidents),
   ])
@@ -272,8 +278,8 @@ export async function collect(
   return {
     summary,
     groups: [
-      ...(selfPlay?.trainProposer ? trajectoriesOf(proposed) : []),
-      ...trajectoriesOf(results),
+      ...(trains.proposer ? trajectoriesOf(proposed) : []),
+      ...(trains.solver ? trajectoriesOf(results) : []),
       ...trajectoriesOf(corrections),
       ...trajectoriesOf(relabelled ? [relabelled] : []),
     ],
@@ -281,7 +287,7 @@ export async function collect(
     moves: escalated?.moves ?? [],
     greedy: trajectoriesOf(greedy),
     greedyFailure: plan.greedy && trajectoriesOf(greedy).length === 0 ? greedy[0]?.failure : undefined,
-    otherTokens: sampledTokensOf([...greedy, ...corrections]),
+    otherTokens: sampledTokensOf([...greedy, ...corrections]) + opponents.sampledTokens,
     ...(played && { played: { made: played.made, facts: played.facts } }),
     spans: [...sampled, ...greedy, ...corrections, relabelled, escalated, played].flatMap(
       (one) => one?.spans ?? [],

@@ -5,12 +5,13 @@ import type { EvaluationResult, InitializeRequest } from '../requests.ts';
 import type { CurriculumSpec } from '../schema/curriculum-spec.ts';
 import type { StageSpec } from '../schema/stages/stages.ts';
 import type { Arm } from '../schema/tasks.ts';
+import { earlierPoliciesOf, opponentOf } from './earlier-policies.ts';
 import type { StageEnd, StageInput, StageResult } from './stage.ts';
 import type { RewardStageInput } from './reward-stage.ts';
 import { storedBy } from './stored-by.ts';
 import { demonstrationsOf } from './supervised-stage.ts';
 import type { Shown, SupervisedInput } from './supervised-stage.ts';
-import { armName } from '../names.ts';
+import { armName, INITIALIZE } from '../names.ts';
 import { taskIndexes } from './task-draw.ts';
 
 /** What a curriculum needs done; its stages run their own steps. */
@@ -37,6 +38,8 @@ export interface CurriculumState {
   stages: FinishedStage[];
   /** By the stage that has trained them; absent where none has. */
   rewardModels?: Record<string, CheckpointRef[]>;
+  /** Policies that stages ended with, by their names, as far as a stage of the run names them; absent where none does. */
+  policies?: Record<string, CheckpointRef>;
 }
 
 interface FinishedStage {
@@ -76,18 +79,25 @@ export async function runCurriculum(
   let state = from ?? (await begin(ports, spec));
   while (state.stages.length < spec.stages.length) {
     const stage = spec.stages[state.stages.length]!;
+    const beginsWith = stage.from ? state.policies![stage.from.stage]! : state.checkpoint;
     if (stage.kind !== 'supervised' && state.reference === null) {
-      const before = await report(ports, spec, 'before', state.checkpoint).catch(stopOrThrow);
+      const before = await report(ports, spec, 'before', beginsWith).catch(stopOrThrow);
       if (before === 'stop') return stopped(state);
-      state = { ...state, reference: state.checkpoint, before };
+      state = { ...state, reference: beginsWith, before };
     }
     if ((await gate(state)) === 'stop') return stopped(state);
     ports.entered(stage.name);
-    const { end, reason, checkpoint, steps, rewardModels } = await runStage(ports, spec, state, stage);
+    const { end, reason, checkpoint, steps, rewardModels } = await runStage(
+      ports,
+      spec,
+      { ...state, checkpoint: beginsWith },
+      stage,
+    );
     const { name, kind } = stage;
     state = {
       ...state,
       ...(rewardModels && { rewardModels: { ...state.rewardModels, [name]: rewardModels } }),
+      ...withPolicy(spec, state, name, checkpoint),
       checkpoint,
       steps,
       stages: [...state.stages, { name, kind, end, reason, steps: steps - state.steps }],
@@ -106,7 +116,7 @@ const storedRuns = ({ stages }: CurriculumSpec): string[] => [
 ];
 
 async function begin(ports: CurriculumPorts, spec: CurriculumSpec): Promise<CurriculumState> {
-  ports.entered('initialize');
+  ports.entered(INITIALIZE);
   const episodesOf = storedRuns(spec);
   const checkpoint = await ports.initialize({
     run: spec.run,
@@ -122,28 +132,40 @@ async function begin(ports: CurriculumPorts, spec: CurriculumSpec): Promise<Curr
     }),
     ...(episodesOf.length > 0 && { episodesOf }),
   });
-  return { checkpoint, reference: null, before: null, steps: 0, stages: [] };
+  const policies = withPolicy(spec, {}, INITIALIZE, checkpoint);
+  return { checkpoint, reference: null, before: null, steps: 0, stages: [], ...policies };
 }
+
+/** Keeps a policy, under the name of what ended with it, where a stage names that. */
+function withPolicy(
+  { stages }: CurriculumSpec,
+  { policies }: Pick<CurriculumState, 'policies'>,
+  name: string,
+  checkpoint: CheckpointRef,
+): Pick<CurriculumState, 'policies'> {
+  const named = stages.flatMap(earlierPoliciesOf).includes(name);
+  return named ? { policies: { ...policies, [name]: checkpoint } } : {};
+}
+
+/** Those that the next stage or a later one needs. */
+const stillNeeded = (
+  { stages }: CurriculumSpec,
+  { stages: finished, policies = {} }: CurriculumState,
+): CheckpointRef[] => {
+  const names = stages.slice(finished.length).flatMap(earlierPoliciesOf);
+  return [...new Set(names)].flatMap((name) => policies[name] ?? []);
+};
 
 function runStage(
   ports: CurriculumPorts,
-  {
-    run,
-    seed,
-    checkpoints,
-    lora,
-    learner,
-    policy,
-    agent,
-    sampling,
-    reward,
-    verification,
-    retention,
-    stages,
-  }: CurriculumSpec,
-  { checkpoint, reference, steps, stages: finished, rewardModels }: CurriculumState,
+  spec: CurriculumSpec,
+  state: CurriculumState,
   stage: StageSpec,
 ): Promise<StageResult> {
+  const { run, seed, checkpoints, lora, learner, policy, agent, sampling, reward } = spec;
+  const { verification, retention, stages } = spec;
+  const { checkpoint, reference, steps, stages: finished, rewardModels } = state;
+  const policies = stillNeeded(spec, state);
   const common = {
     run,
     seed,
@@ -172,6 +194,7 @@ function runStage(
       reference,
       stepsBefore: steps,
       ...(rewardModels && { rewardModels: Object.values(rewardModels).flat() }),
+      ...(policies.length > 0 && { policies }),
       shownBefore,
     });
   }
@@ -182,14 +205,17 @@ function runStage(
       checkpoint,
       reference: reference!,
       stepsBefore: steps,
-      others: Object.values(rewardModels ?? {}).flat(),
+      others: [...Object.values(rewardModels ?? {}).flat(), ...policies],
     });
+  const opponent = opponentOf(stage);
   const models = reward.model && rewardModels?.[reward.model.stage];
   return ports.stage({
     spec: { ...common, ...(checkpoints && { checkpoints }), ...(verification && { verification }) },
     ...(models && { rewardModel: { models, by: reward.model!.by, deviations: reward.model!.deviations } }),
     stage,
     checkpoint,
+    ...(opponent !== undefined && { opponent: state.policies![opponent]! }),
+    ...(policies.length > 0 && { policies }),
     reference: reference!,
     stepsBefore: steps,
     tasksBefore: earlier.reduce((sum, one, i) => {

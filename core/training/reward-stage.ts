@@ -21,7 +21,7 @@ export interface RewardStageInput {
   reference: CheckpointRef;
   /** Steps that the run did before this stage. */
   stepsBefore: number;
-  /** Models of earlier reward stages, which later ones may be judged by. */
+  /** Models of earlier reward stages, which later ones may be judged by, and policies that later stages go on with. */
   others: CheckpointRef[];
 }
 

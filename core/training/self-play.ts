@@ -11,12 +11,14 @@ import { shareOut, summarize } from './evaluation.ts';
 import type { MadePlace } from './proposals.ts';
 import type { StageInput } from './stage.ts';
 import type { SelfPlayFacts } from './step-facts.ts';
+import { playedRoles } from './roles.ts';
 import { noTasksMade } from './task-source.ts';
 import type { MadeTasks } from './task-source.ts';
 
 // Self-play of a proposer and a solver with one policy (Absolute Zero, arXiv 2505.03335): each step the policy is asked for
 // tasks, what it proposes is checked and kept, it solves what is kept, and what it proposed is rewarded by how its own
-// samples fared. Both are then learnt from in one update.
+// samples fared. Both are then learnt from in one update. An opponent, which stays as it is, may play one of the roles
+// (R-Zero, arXiv 2508.05004): then the policy learns the other one.
 
 /** Of the episodes of a step of self-play. */
 export interface Played {
@@ -33,7 +35,7 @@ export interface Played {
 /** `common` is what all groups of the step have in common. */
 export async function playBothRoles(
   ports: TrainingPorts,
-  { spec, stage, tasksBefore }: StageInput,
+  { spec, stage, tasksBefore, opponent }: StageInput,
   before: MadeTasks = noTasksMade(),
   step: number,
   common: Omit<GroupRequest, 'group' | 'firstTask' | 'tasks' | 'retries'>,
@@ -45,7 +47,10 @@ export async function playBothRoles(
     new RandomStream(spec.seed, 'self-play', role, stage.name, step);
 
   const asked = drawAsked(how, how.arms, before, random('proposer'), tasksBefore + step * groupsPerStep);
-  const asking = shareOut(asked, size, { ...common, samples: how.samples });
+  const own = playedRoles(how);
+  const proposing = own.proposer ? common : { ...common, checkpoint: opponent! };
+  const solving = own.solver ? common : { ...common, checkpoint: opponent! };
+  const asking = shareOut(asked, size, { ...proposing, samples: how.samples });
   const proposals = await ports.rollout(asking);
   const groups = trajectoriesOf(proposals);
   const kept = await ports.keepProposals({
@@ -57,9 +62,11 @@ export async function playBothRoles(
   });
 
   const made: MadeTasks = { source: kept.source, counts: kept.counts };
-  const tasks = drawMade(arms, made, kept.made, groupsPerStep, random('solver'));
+  // What a solver that learns nothing has solved before says nothing new.
+  const count = own.solver ? groupsPerStep : kept.made.length;
+  const tasks = drawMade(arms, made, kept.made, count, random('solver'));
   const after = { group: asking.length, firstTask: asked.length };
-  const solved = await ports.rollout(shareOut(tasks, size, common, 0, after));
+  const solved = await ports.rollout(shareOut(tasks, size, solving, 0, after));
 
   const rewarded = await ports.rewardProposals({
     ...place,

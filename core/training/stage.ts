@@ -64,6 +64,10 @@ export interface StageInput {
   rewardModel?: ServedRewardModel;
   stage: RlStageSpec;
   checkpoint: CheckpointRef;
+  /** Plays the other role of self-play, and stays as it is; absent: the policy plays both. */
+  opponent?: CheckpointRef;
+  /** Policies of earlier stages that this one or later ones name; absent where there are none. */
+  policies?: CheckpointRef[];
   /** What the KL is measured against: what the first stage that is not supervised began with. */
   reference: CheckpointRef;
   /** Steps that the run did before this stage. */
@@ -183,6 +187,7 @@ export async function trainStage(
           state.checkpoint,
           ...source.checkpoints(),
           ...(input.rewardModel?.models ?? []),
+          ...(input.policies ?? []),
           best?.checkpoint ?? input.checkpoint,
           ...(mayGoBack(input.stage.diagnosis) ? placesOf(state.healthy) : []),
         ],
@@ -277,7 +282,9 @@ async function stageStep(
     ? state.estimates
     : updateEstimates(state.estimates, summary.arms, { moves, stage: stage.name, step: stageStep });
   if (begun.givenUp) return passOver();
-  const nothing = rewardedCount(summary.outcomes) === 0 && collected.offered.length === 0;
+  // Until an opponent has proposed a task there is nothing to solve.
+  const waits = stage.selfPlay?.proposer && played?.made.source === null && played.facts.proposals > 0;
+  const nothing = !waits && rewardedCount(summary.outcomes) === 0 && collected.offered.length === 0;
   if (nothing || collected.greedyFailure !== undefined) {
     // An agent that cannot act must not give silent empty steps: a person decides, and nothing is lost.
     const what = !nothing

@@ -30,6 +30,8 @@ export interface SupervisedInput {
   stepsBefore: number;
   /** Models of earlier reward stages, which later ones may be judged by; absent where there are none. */
   rewardModels?: CheckpointRef[];
+  /** Policies of earlier stages that this one or later ones name; absent where there are none. */
+  policies?: CheckpointRef[];
   /** What earlier stages have shown: no demonstration is shown in two stages. */
   shownBefore: Shown;
 }
@@ -134,6 +136,7 @@ export async function superviseStage(
       // What preferences are held to.
       ...(stage.objective ? [input.checkpoint] : []),
       ...(input.rewardModels ?? []),
+      ...(input.policies ?? []),
     ];
     await ports.retain({ run, retention, pinned, scores: [] });
     const { kind, question } = decision;

@@ -3,6 +3,7 @@ import type { RolloutGroup } from '../../core/episode/episode.ts';
 import { trainableReward } from '../../core/episode/outcome.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import type { RlStageSpec } from '../../core/schema/stages/rl.ts';
+import { trainedRoles } from '../../core/training/roles.ts';
 import { rolloutsOfRun, rolloutsPrefix } from '../../store/keys.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
@@ -36,10 +37,12 @@ export async function groupsOfStep(
   const late = (verification?.offerLateFor ?? 0) > 0 ? await lateKeys() : [];
   const found = (await read(own)).map((group) => ({ group, rank: rankOf(group) }));
   const offered = (await read(late)).filter(isOffered);
-  /** Proposals of a proposer that is fixed. */
-  const isUntrained = ({ tasks }: RolloutGroup): boolean =>
-    stage.selfPlay?.trainProposer === false &&
-    stage.selfPlay.arms.some(({ asks }) => tasks.some(({ ref }) => ref.level === asks));
+  /** Of a role of self-play that nothing is learnt from. */
+  const isUntrained = ({ tasks }: RolloutGroup): boolean => {
+    if (!stage.selfPlay) return false;
+    const asks = stage.selfPlay.arms.some((arm) => tasks.some(({ ref }) => ref.level === arm.asks));
+    return !trainedRoles(stage.selfPlay)[asks ? 'proposer' : 'solver'];
+  };
   const isBaseline = ({ tasks, episodes }: RolloutGroup): boolean =>
     stage.plan.greedy && episodes.length === tasks.length;
   return {

@@ -8,6 +8,7 @@ import { USUAL_VALUES, variedPerStep } from '../../training/from-failures.ts';
 import type { Path } from '../strict.ts';
 import { armsOf } from '../tasks.ts';
 import type { WrittenTasks } from '../tasks.ts';
+import type { EarlierPolicy } from './earlier-policy.ts';
 
 /** What a stage makes at most: each has an episode of its reference solution, and all of them are in one object. */
 const MOST_VARIATIONS = 4096;
@@ -41,7 +42,7 @@ export const fromFailuresSchema = z
       .nullable()
       .optional()
       .describe(
-        'Bounds of the value that the critic of the stage before gives the first state of a variation. null: no filter. Default: from 0.05 to 0.75 where that stage has a critic, else no filter.',
+        'Bounds of the value that the critic of the stage gone on with gives the first state of a variation. null: no filter. Default: from 0.05 to 0.75 where that stage has a critic, else no filter.',
       ),
   })
   .optional()
@@ -58,6 +59,7 @@ export function checkFromFailures(
     groupsPerStep: number;
     collect: { kind: string };
     selfPlay?: object | undefined;
+    from?: EarlierPolicy | undefined;
     fromFailures?: FromFailuresSpec | undefined;
   },
   earlier: readonly (EarlierStage & { algorithm?: { kind?: string; critic?: object } | undefined })[],
@@ -65,7 +67,7 @@ export function checkFromFailures(
   environments: SpecEnvironments,
   refuse: Refuse,
 ): void {
-  const { fromFailures, groupsPerStep, collect, tasks } = stage;
+  const { fromFailures, groupsPerStep, collect, tasks, from } = stage;
   if (!fromFailures) return;
   const path = [...at, 'fromFailures'];
   const sources = earlier.filter(({ kind }) => kind === 'rl');
@@ -103,10 +105,11 @@ export function checkFromFailures(
     refuse([...path, 'part'], `is none of the ${groupsPerStep} tasks of a step: raise it`);
   if (values && values.from >= values.to)
     refuse([...path, 'values', 'from'], `leaves nothing: it must be below to = ${values.to}`);
-  if (values && earlier.at(-1)?.algorithm?.critic === undefined)
+  const before = from ? earlier.find(({ name }) => name === from.stage) : earlier.at(-1);
+  if (values && before?.algorithm?.critic === undefined)
     refuse(
       [...path, 'values'],
-      'are of the critic of the stage before, which has none: give that stage a method with a critic, such as ppo, or set it to null',
+      'are of the critic of the stage that this one goes on with, which has none: give that stage a method with a critic, such as ppo, or set it to null',
     );
   if (stage.selfPlay) refuse(path, 'does not go with selfPlay, whose tasks the policy makes: leave one out');
   if (collect.kind === 'stored')

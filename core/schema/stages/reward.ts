@@ -6,6 +6,7 @@ import { checkStoredEpisodes, storedStepsSchema } from '../collect.ts';
 import type { EarlierStage } from '../collect.ts';
 import type { WrittenReward } from '../reward.ts';
 import { LADDER } from '../../ladder/requests.ts';
+import { fromSchema } from './earlier-policy.ts';
 import { supervisedOptimizerSchema } from '../optimizer.ts';
 import type { OptimizerSpec } from '../optimizer.ts';
 import type { Path } from '../strict.ts';
@@ -19,6 +20,7 @@ export const rewardStageSchema = z
   .strictObject({
     kind: z.literal('reward').describe('A reward model of stored episodes with verdicts.'),
     name: name.describe('Unique in the run.'),
+    from: fromSchema,
     tasks: tasksSchema,
     episodes: z
       .strictObject({

@@ -28,6 +28,7 @@ import {
   NOT_WITH_STORED,
   refuseActions,
 } from './diagnosis.ts';
+import { fromSchema } from './earlier-policy.ts';
 import { checkFromFailures, fromFailuresSchema } from './from-failures.ts';
 import { checkSelfPlay, proposerArms, selfPlaySchema } from './self-play.ts';
 import type { ProposerArm, SelfPlaySpec } from './self-play.ts';
@@ -59,6 +60,7 @@ export const rlStageSchema = z
   .strictObject({
     kind: z.literal('rl').default('rl').describe('Reinforcement learning. The default.'),
     name: name.describe('Unique in the run.'),
+    from: fromSchema,
     tasks: tasksSchema,
     groupsPerStep: count(MOST_EPISODES / 2, 'take more steps')
       .default(16)
@@ -191,10 +193,13 @@ export function checkRlStage(
   {
     sampling,
     rules,
+    elsewhere,
     ...context
   }: Pick<MethodContext, 'lora' | 'turnRewards' | 'branches' | 'beginsWith'> & {
     sampling: SamplingSpec;
     rules: readonly Pick<RewardRule, 'kind'>[];
+    /** A server, or a store of turns, samples for rollout workers. */
+    elsewhere: boolean;
   },
   earlier: readonly EarlierStage[],
   at: Path,
@@ -236,7 +241,9 @@ export function checkRlStage(
   const { refills } = plan;
   checkSelfPlay(
     stage,
+    earlier,
     {
+      elsewhere,
       verification: verification !== undefined,
       refills,
       greedy: plan.greedy,
@@ -307,7 +314,13 @@ export function checkRlStage(
   }
   const { tasks, confidence, successAtLeast } = stage.graduation;
   const looks = plannedLooks(stage);
-  const most = mostTasks({ tasks: stage.tasks, split: 'heldout', of: 'all' }, environments);
+  const measured = stage.selfPlay?.solver
+    ? proposerArms(armsOf(stage.tasks), environments).map(({ environment, asks }) => ({
+        environment,
+        levels: [asks],
+      }))
+    : stage.tasks;
+  const most = mostTasks({ tasks: measured, split: 'heldout', of: 'all' }, environments);
   const reachable = mostThatCanBeShown(stage, 1 / looks);
   if (reachable < successAtLeast) {
     refuse(
@@ -318,7 +331,7 @@ export function checkRlStage(
   const arms = armsOf(stage.tasks).length;
   const path = [...at, 'graduation', 'tasks'];
   if (tasks < arms) refuse(path, `fewer tasks than the ${arms} levels they are spread over`);
-  checkCount({ tasks: stage.tasks, split: 'heldout', count: tasks, of: 'all' }, path, environments, refuse);
+  checkCount({ tasks: measured, split: 'heldout', count: tasks, of: 'all' }, path, environments, refuse);
 }
 
 function checkStepSize(

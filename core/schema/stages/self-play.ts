@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { amount, count } from '../../fields.ts';
+import { trainedRoles } from '../../training/roles.ts';
 import type { Refuse, SpecEnvironments } from '../check.ts';
 import type { Path } from '../strict.ts';
 import type { Arm, WrittenTasks } from '../tasks.ts';
+import { checkEarlierPolicy, earlierPolicySchema } from './earlier-policy.ts';
 
 /** What a step of self-play may make of proposals: they are compared with each other. */
 const MOST_PROPOSALS = 4096;
@@ -55,6 +57,12 @@ export const selfPlaySchema = z
       .boolean()
       .default(true)
       .describe('Train on proposals, too. false: the proposer is fixed but for what solving teaches.'),
+    proposer: earlierPolicySchema.describe(
+      'The policy that proposes, which stays as it is: the stage trains the solver alone. Default: its own.',
+    ),
+    solver: earlierPolicySchema.describe(
+      'The policy that solves, which stays as it is, and solves new tasks alone: the stage trains the proposer alone. Default: its own.',
+    ),
     mostTasks: count(4096, 'a worker reads all of them')
       .default(1024)
       .describe('Tasks of a level that are kept, at most; the oldest are dropped.'),
@@ -89,6 +97,7 @@ export function checkSelfPlay(
     collect: { kind: string };
     selfPlay?: SelfPlaySpec | undefined;
   },
+  earlier: readonly { name: string }[],
   beside: {
     verification: boolean;
     refills: number;
@@ -96,6 +105,8 @@ export function checkSelfPlay(
     hindsight: boolean;
     /** Rewards are compared with others of their own task alone. */
     perTask: boolean;
+    /** A server, or a store of turns, samples for rollout workers. */
+    elsewhere: boolean;
   },
   at: Path,
   environments: SpecEnvironments,
@@ -120,6 +131,7 @@ export function checkSelfPlay(
       [...path, 'proposals'],
       `makes up to ${selfPlay.proposals * selfPlay.samples} new tasks a step, and each is solved in it: raise groupsPerStep above its ${groupsPerStep}, or lower it`,
     );
+  checkOpponent(selfPlay, earlier, beside, path, refuse);
   if (selfPlay.mostTasks < groupsPerStep)
     refuse([...path, 'mostTasks'], `must hold those of a step: at least groupsPerStep, ${groupsPerStep}`);
   const { leastValidReward: least, invalidReward, malformedReward } = selfPlay;
@@ -136,7 +148,7 @@ export function checkSelfPlay(
       path,
       'rewards proposals in the step that makes them, before late verdicts: leave out verification',
     );
-  if (beside.perTask && selfPlay.trainProposer && selfPlay.samples === 1)
+  if (beside.perTask && trainedRoles(selfPlay).proposer && selfPlay.samples === 1)
     refuse(
       [...path, 'samples'],
       'leaves a proposal nothing to be compared with: take the algorithm reinforce++ with baseline level or moving, or 2 samples or more',
@@ -145,5 +157,31 @@ export function checkSelfPlay(
     refuse(
       path,
       'does not go with methods that draw tasks again, sample greedily, or correct episodes: choose grpo or reinforce++',
+    );
+}
+
+/** An opponent plays one role, and the policy learns the other. */
+function checkOpponent(
+  { proposer, solver, trainProposer }: SelfPlaySpec,
+  earlier: readonly { name: string }[],
+  { elsewhere }: { elsewhere: boolean },
+  path: Path,
+  refuse: Refuse,
+): void {
+  checkEarlierPolicy(proposer, earlier, [...path, 'proposer'], refuse);
+  checkEarlierPolicy(solver, earlier, [...path, 'solver'], refuse);
+  if (proposer && solver)
+    refuse([...path, 'solver'], 'leaves the stage nothing to train beside a proposer: leave one of them out');
+  if ((proposer || solver) && !trainProposer)
+    refuse(
+      [...path, 'trainProposer'],
+      solver
+        ? 'leaves nothing to train beside a solver that stays as it is: leave one of them out'
+        : 'does nothing beside a proposer that stays as it is: leave it out',
+    );
+  if ((proposer || solver) && elsewhere)
+    refuse(
+      [...path, proposer ? 'proposer' : 'solver'],
+      'samples with two policies in a step, and only the decoder of rollout workers holds two: leave out policy',
     );
 }

@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import { READ_TURNS, readsTurns } from '../../algorithms/index.ts';
-import { HELD_OUT } from '../../names.ts';
+import { HELD_OUT, INITIALIZE } from '../../names.ts';
 import type { AgentSpec } from '../agent.ts';
 import type { Refuse, SpecEnvironments } from '../check.ts';
 import type { WrittenModel } from '../model.ts';
+import type { PolicySpec } from '../policy.ts';
 import type { WrittenReward } from '../reward.ts';
 import type { SamplingSpec } from '../sampling.ts';
 import type { WrittenVerification } from '../verification.ts';
+import { checkEarlierPolicy } from './earlier-policy.ts';
 import { checkRlStage, rlStageOf, rlStageSchema } from './rl.ts';
 import type { RlStageSpec } from './rl.ts';
 import { checkRewardStage, rewardStageOf, rewardStageSchema } from './reward.ts';
@@ -19,7 +21,7 @@ export const stagesSchema = z
   .array(z.discriminatedUnion('kind', [rlStageSchema, supervisedStageSchema, rewardStageSchema]))
   .nonempty()
   .max(64, 'has at most 64 stages: what each ended with is carried along')
-  .describe('In order: each stage goes on with the policy of the one before.');
+  .describe('In order: each stage goes on with the policy of the one before, or of an earlier one (from).');
 
 type WrittenStages = z.output<typeof stagesSchema>;
 
@@ -44,7 +46,7 @@ export const stagesOf = (
 /** Names that every run uses for its own phases, workflows and objects. */
 const RESERVED = [
   'spec',
-  'initialize',
+  INITIALIZE,
   'before',
   'after',
   'report',
@@ -71,12 +73,14 @@ export function checkStages(
     reward,
     verification,
     agent,
+    policy,
   }: {
     model: WrittenModel;
     sampling: SamplingSpec;
     reward: WrittenReward;
     verification?: WrittenVerification | undefined;
     agent?: AgentSpec | undefined;
+    policy?: PolicySpec | undefined;
   },
   environments: SpecEnvironments,
   refuse: Refuse,
@@ -99,6 +103,7 @@ export function checkStages(
     lora: model.lora !== undefined,
     turnRewards: ofTurns >= 0,
     branches: agent?.branches === 'train',
+    elsewhere: policy !== undefined && policy.kind !== 'onnx',
     sampling,
     rules: reward.rules ?? [],
   };
@@ -116,15 +121,31 @@ export function checkStages(
     if (RESERVED.includes(name) || name.endsWith(HELD_OUT)) {
       refuse([...at, 'name'], `"${stage.name}" is reserved for a part of every run; choose another`);
     }
+    const before = stages.slice(0, s);
+    checkEarlierPolicy(stage.from, before, [...at, 'from'], refuse);
+    const begins = s === 0 || stage.from?.stage === INITIALIZE;
+    if (model.from === undefined) {
+      const { proposer, solver } = (stage.kind === 'rl' && stage.selfPlay) || {};
+      const acting = [
+        ['from', s > 0 && !canBegin(stage) ? stage.from : undefined],
+        ['selfPlay.proposer', proposer],
+        ['selfPlay.solver', solver],
+      ] as const;
+      for (const [field, named] of acting)
+        if (named?.stage === INITIALIZE)
+          refuse(
+            [...at, ...field.split('.'), 'stage'],
+            `a model from scratch cannot act yet, and "${INITIALIZE}" is the policy before any stage: name an earlier stage that has taught it, or a checkpoint in model.from`,
+          );
+    }
     if (stage.kind === 'supervised') checkSupervisedStage(stage, context.sampling, at, environments, refuse);
-    else if (stage.kind === 'reward')
-      checkRewardStage(stage, reward, stages.slice(0, s), at, environments, refuse);
+    else if (stage.kind === 'reward') checkRewardStage(stage, reward, before, at, environments, refuse);
     else
       checkRlStage(
         stage,
         verification,
-        { ...context, beginsWith: s === 0 ? model.from : undefined },
-        stages.slice(0, s),
+        { ...context, beginsWith: begins ? model.from : undefined },
+        before,
         at,
         environments,
         refuse,

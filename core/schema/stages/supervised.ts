@@ -11,6 +11,7 @@ import type { Refuse, SpecEnvironments } from '../check.ts';
 import { count, fraction, name } from '../../fields.ts';
 import type { Path } from '../strict.ts';
 import { armName } from '../../names.ts';
+import { fromSchema } from './earlier-policy.ts';
 import { checkSynthesis, synthesisSchema } from './synthesis.ts';
 import { supervisedOptimizerSchema } from '../optimizer.ts';
 import type { OptimizerSpec } from '../optimizer.ts';
@@ -34,6 +35,7 @@ export const supervisedStageSchema = z
   .strictObject({
     kind: z.literal('supervised').describe('Supervised fine-tuning on demonstrations.'),
     name: name.describe('Unique in the run.'),
+    from: fromSchema,
     tasks: tasksSchema,
     data: z
       .string()

@@ -60,7 +60,7 @@ describe('a stage with tasks from failures', () => {
 
   test('is refused with bounds that no critic knows', () => {
     expect(() => phases(from({ values: {} }), { algorithm: { kind: 'grpo' } })).toThrow(
-      /of the critic of the stage before, which has none/,
+      /of the critic of the stage that this one goes on with, which has none/,
     );
   });
 });

@@ -79,6 +79,47 @@ describe('a stage of self-play', () => {
     expect(() => stageWith(changes)).toThrow(why);
   });
 
+  test('may have an opponent that plays the other role', () => {
+    const proposer = { stage: 'warm-start' };
+    expect(stageWith({ selfPlay: { ...selfPlay, proposer } }).stages[1]).toMatchObject({
+      selfPlay: { proposer },
+    });
+    // Nothing is learnt of its proposals, so they need nothing to be compared with.
+    expect(stageWith({ algorithm: { kind: 'grpo' }, selfPlay: { ...selfPlay, proposer } })).toBeDefined();
+  });
+
+  const warm = { stage: 'warm-start' };
+  test.each([
+    [
+      'that is no earlier stage',
+      { proposer: { stage: 'play' } },
+      {},
+      /selfPlay\.proposer\.stage: "play" is no/,
+    ],
+    ['in both roles', { proposer: warm, solver: warm }, {}, /leaves the stage nothing to train/],
+    [
+      'that solves, and a proposer that is not trained',
+      { solver: warm, trainProposer: false },
+      {},
+      /leaves nothing to train beside a solver/,
+    ],
+    [
+      'that proposes, and a proposer that is not trained',
+      { proposer: warm, trainProposer: false },
+      {},
+      /does nothing beside a proposer/,
+    ],
+    ['that was never taught', { solver: { stage: 'initialize' } }, {}, /solver\.stage: a model from scratch/],
+    [
+      'where turns come from a store',
+      { solver: warm },
+      { policy: { kind: 'recorded', run: 'other' } },
+      /only the decoder of rollout workers holds two/,
+    ],
+  ])('is refused with an opponent %s', (_, opponent, more, why) => {
+    expect(() => stageWith({ selfPlay: { ...selfPlay, ...opponent } }, more)).toThrow(why);
+  });
+
   test('has no least reward of valid proposals where none is written, so that specs from before stay as they are', () => {
     expect(stageWith({}).stages[1]).not.toHaveProperty('selfPlay.leastValidReward');
     const bound = stageWith({ selfPlay: { ...selfPlay, leastValidReward: -0.5 } });

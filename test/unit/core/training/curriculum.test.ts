@@ -327,6 +327,55 @@ describe('a curriculum', () => {
     expect(result).toMatchObject({ end: 'completed', reference: checkpoint('again'), steps: 31 });
   });
 
+  test('goes on with the policy of an earlier stage where a stage names one, and keeps it until then', async () => {
+    const stages = [
+      warmStart,
+      { ...easy, from: { stage: 'initialize' } },
+      { ...hard, name: 'other' },
+      { ...hard, from: { stage: 'easy' } },
+    ];
+    const carriedOver: CurriculumState[] = [];
+    const { ports, result } = await run({ spec: { ...spec, stages } }, async (state) => {
+      carriedOver.push(state);
+      return 'go';
+    });
+    expect(ports.stages.map(({ checkpoint: { weights }, stage }) => [stage.name, weights])).toEqual([
+      ['easy', 'initial'],
+      ['other', 'easy'],
+      ['hard', 'easy'],
+    ]);
+    const kept = [...ports.supervisedStages, ...ports.stages].map(({ policies = [] }) =>
+      policies.map(({ weights }) => weights),
+    );
+    expect(kept).toEqual([['initial'], ['initial'], ['easy'], ['easy']]);
+    // What RL began with is what its first stage did.
+    expect(ports.training.evaluations[0]!.checkpoint.weights).toBe('initial');
+    expect(result).toMatchObject({ reference: checkpoint('initial'), checkpoint: checkpoint('hard') });
+
+    const again = JSON.parse(JSON.stringify(carriedOver.at(-1)!)) as CurriculumState;
+    const resumed = await run({ spec: { ...spec, stages } }, go, again);
+    expect(resumed.ports.stages).toEqual(ports.stages.slice(-1));
+    expect(resumed.result.checkpoint).toEqual(result.checkpoint);
+  });
+
+  test('gives a stage the opponent that it names, and keeps it as long as the stage runs', async () => {
+    const selfPlay = { proposer: { stage: 'easy' } } as NonNullable<(typeof hard)['selfPlay']>;
+    const stages = [warmStart, easy, { ...hard, from: { stage: 'warm-start' }, selfPlay }];
+    const { ports } = await run({ spec: { ...spec, stages } });
+    expect(ports.stages[0]).not.toHaveProperty('opponent');
+    expect(ports.stages[1]).toMatchObject({
+      checkpoint: checkpoint('warm-start'),
+      opponent: checkpoint('easy'),
+      policies: [checkpoint('warm-start'), checkpoint('easy')],
+    });
+  });
+
+  test('stopped before a stage that goes on with an earlier policy ends with the newest one', async () => {
+    const stages = [warmStart, easy, { ...hard, from: { stage: 'warm-start' } }];
+    const { result } = await run({ spec: { ...spec, stages } }, stopAfter(2));
+    expect(result).toMatchObject({ end: 'stopped', checkpoint: checkpoint('easy') });
+  });
+
   test('of supervised stages alone reports what it ends with', async () => {
     const { ports, result } = await run({ spec: { ...spec, stages: [warmStart] } });
     expect(ports.phases).toEqual(['initialize', 'warm-start', 'report']);

@@ -354,6 +354,14 @@ describe('a collapse', () => {
   });
 });
 
+test('policies that stages after it name are never deleted', async () => {
+  const ports = new ScriptedTraining({ heldOut: [0.5] });
+  const policies = [checkpoint('base'), checkpoint('earlier')];
+  await trainStage(ports, { ...stageInput({ maxSteps: 2 }), policies }, null, go);
+  expect(ports.retained).toHaveLength(2);
+  for (const { pinned } of ports.retained) expect(pinned).toEqual(expect.arrayContaining(policies));
+});
+
 test('what a stage may still need is never deleted: the reference, the newest, and what it would roll back to', async () => {
   const { ports } = await train(
     { heldOut: [0.8, 0.6, 0.7], entropy: (step) => (step === 1 ? 0.01 : 1) },

@@ -136,6 +136,13 @@ test('a later one counts on in the run, shows what nobody has shown, and keeps t
   expect(ports.retained.at(-1)!.pinned).toContainEqual(checkpoint('reference'));
 });
 
+test('keeps the policies that later stages go on with', async () => {
+  const policies = [checkpoint('base')];
+  const { ports } = await run({ heldOut: [0.2, 0.5] }, go, null, { policies });
+  expect(ports.retained).toHaveLength(2);
+  for (const { pinned } of ports.retained) expect(pinned).toContainEqual(checkpoint('base'));
+});
+
 test('asks when nothing could be judged, rather than training on blindly', async () => {
   const { ports, result } = await run({ heldOut: [null, 0.5], decisions: ['continue'] });
   expect(ports.questions.map(({ reason }) => reason)).toEqual([

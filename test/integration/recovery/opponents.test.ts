@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ids } from '../../../core/names.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { findCheckpoints } from '../../../store/training/find-checkpoints.ts';
+import { readSteps } from '../../../store/training/step-facts.ts';
+import { DONE } from '../../support/ended.ts';
+import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
+import { opponentsSpec } from '../../support/opponents-spec.ts';
+import { startTestInstallation } from '../../support/test-installation.ts';
+import type { TestInstallation } from '../../support/test-installation.ts';
+
+// A challenger and a solver: real servers and workers, SIGKILL, stages that continue as new, and a retention that keeps
+// nothing but what they need.
+
+let installation: TestInstallation;
+const SPEC = opponentsSpec({ maxSteps: 4 });
+
+beforeAll(async () => {
+  installation = await startTestInstallation({
+    dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 },
+  });
+}, 120_000);
+
+afterAll(() => installation?.remove());
+
+test('killed in both stages, a run ends with the same tasks and weights', async () => {
+  const { runs, workers, settings } = installation;
+  const whole = await (await runs.start('whole', SPEC)).result();
+  expect(whole.end).toEqual(DONE);
+
+  const run = await runs.start('killed', SPEC);
+  const stage = (name: string) => (): string => ids.stage('killed', name);
+  await killInActivity({ runs, workers }, stage('challenger'), 'trainStep', 'learner', 240_000);
+  await killAndReplace(workers, 'orchestrator', 'rollout');
+  await killInActivity({ runs, workers }, stage('solver'), 'trainStep', 'learner', 240_000);
+  const killed = await run.result();
+  expect(killed.end).toEqual(DONE);
+  expect(killed.checkpoint.weights).toBe(whole.checkpoint.weights);
+
+  const store = await ObjectStore.connect(settings.store);
+  const stepsOf = async (name: string) =>
+    (await readSteps(store, name)).map(({ checkpoint, ...step }) => ({
+      ...step,
+      circumstances: null,
+      weights: checkpoint.weights,
+    }));
+  const steps = await stepsOf('killed');
+  expect(steps).toEqual(await stepsOf('whole'));
+  const tasks = async (name: string): Promise<string[]> =>
+    (await store.list(`runs/${name}/tasks/`)).map(({ key }) => key.split('/').at(-1)!);
+  expect(await tasks('killed')).toEqual(await tasks('whole'));
+
+  const left = await findCheckpoints(store, 'killed');
+  const ends = ['warm-start', 'challenger', 'solver'].map(
+    (name) => steps.findLast((step) => step.stage === name)!.weights,
+  );
+  const weights = left.checkpoints.map(({ ref }) => ref.weights);
+  // The solver begins with the first of them, and the second proposes until the end.
+  for (const needed of ends) expect(weights).toContain(needed);
+  expect(weights).not.toContain(steps.find((step) => step.stage === 'challenger')!.weights);
+  store.close();
+}, 500_000);
