@@ -135,7 +135,7 @@ export function checkStages(
         if (named?.stage === INITIALIZE)
           refuse(
             [...at, ...field.split('.'), 'stage'],
-            `a model from scratch cannot act yet, and "${INITIALIZE}" is the policy before any stage: name an earlier stage that has taught it, or a checkpoint in model.from`,
+            `a model from scratch cannot act yet, and "${INITIALIZE}" is the policy before any stage: name an earlier stage that has trained it, or a checkpoint in model.from`,
           );
     }
     if (stage.kind === 'supervised') checkSupervisedStage(stage, context.sampling, at, environments, refuse);
