@@ -10,6 +10,7 @@ import { tinySpec } from '../test/support/tiny-spec.ts';
 import { benchRowsOf, chosenNames } from './bench.ts';
 import type { Bench, BenchOptions } from './bench.ts';
 import { withEngine } from './installations.ts';
+import { SETTING } from './methods/cases.ts';
 import { WARM_START } from './specs.ts';
 
 /** Fields of the reward stage, of `reward.model` and of the stage that is judged: what stands between the policy and its hack. */
@@ -130,14 +131,7 @@ const components = [{ verifier: 'exact-match', role: 'outcome' }];
 /** A policy that is right a quarter of the time, or more often. */
 const warmSpec = (seed: number) => ({
   ...common(seed),
-  model: {
-    hiddenSize: 64,
-    intermediateSize: 128,
-    layers: 2,
-    attentionHeads: 4,
-    keyValueHeads: 2,
-    headSize: 16,
-  },
+  model: SETTING.model,
   reward: { components },
   stages: [
     {

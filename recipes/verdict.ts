@@ -13,8 +13,8 @@ export interface Judged {
 }
 
 /**
- * Whether a treatment lies where it is said to, `higher` or `lower` than its control, from the figures of each for every seed. The difference of a seed is
- * one value, because both sides share the seed's warm start and its tasks. Its mean has the 95 % interval of Student's t.
+ * Whether a treatment lies where it is said to: `higher` or `lower` than its control. Of every seed there is a figure of each.
+ * The difference of a seed is one value, because both sides share the seed's warm start and its tasks. Its mean has the 95 % interval of Student's t.
  * The direction is confirmed where the whole interval lies on its side of 0. So with no difference at all one claim in
  * 40 is confirmed by chance, where differences of seeds are near to normal.
  */

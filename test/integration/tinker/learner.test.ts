@@ -9,7 +9,6 @@ import { createTinkerTraining } from '../../../activities/training/tinker/learne
 import { exportModel } from '../../../cli/export-model.ts';
 import type { Objective } from '../../../core/algorithms/objective.ts';
 import type { TrainRequest } from '../../../core/requests.ts';
-import { LORA_MODULES } from '../../../core/names.ts';
 import type { Learner } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { putBatch } from '../../../store/training/batches.ts';
@@ -19,19 +18,12 @@ import { apart, caseOf, sizeOf } from '../../support/learner-steps.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { TinkerServer } from '../../support/tinker-server/start-tinker-server.ts';
 import type { TinkerFault } from '../../support/tinker-server/start-tinker-server.ts';
+import { lora, OBJECTIVES } from '../../support/tinker-server/objectives.ts';
 
 // A learner on a server of Tinker's API makes the steps of our own, each once, whatever is lost on the way.
 
 const { store } = await openTestStore();
 const { signal } = new AbortController();
-const lora = { rank: 4, alpha: 32, rsLora: false, targetModules: [...LORA_MODULES] };
-const mean = { temperature: 1, topK: 0, aggregation: 'sequence', maxCompletionTokens: 40 } as const;
-const OBJECTIVES: Record<string, Objective> = {
-  supervised: { kind: 'supervised' },
-  clipped: { ...mean, kind: 'clipped', clipRatioLow: 0.2, clipRatioHigh: 0.28, beta: 0, importanceCap: 2 },
-  cispo: { ...mean, aggregation: 'token', kind: 'cispo', clipRatioHigh: 0.2 },
-  reinforce: { ...mean, aggregation: 'dr-grpo', kind: 'reinforce', importanceCap: 2 },
-};
 /** Part of what the two steps have moved that learners may differ by. */
 const MOST_APART = 2e-3;
 

@@ -4,9 +4,7 @@ import { createTraining } from '../../../activities/training/learner.ts';
 import { TinkerClient } from '../../../activities/training/tinker/client.ts';
 import { createTinkerTraining } from '../../../activities/training/tinker/learner.ts';
 import { packBatch } from '../../../activities/training/training-batch.ts';
-import type { Objective } from '../../../core/algorithms/objective.ts';
 import type { ModelConfig, Weights } from '../../../core/model/config.ts';
-import { LORA_MODULES } from '../../../core/names.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import type { TrainRequest } from '../../../core/requests.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
@@ -17,6 +15,7 @@ import { serverStates } from '../../../store/training/server-states.ts';
 import { caseBatch } from '../../support/engine/learner-cases.ts';
 import { apart, sizeOf } from '../../support/learner-steps.ts';
 import { TestServer } from '../../support/store/server.ts';
+import { lora, OBJECTIVES } from '../../support/tinker-server/objectives.ts';
 
 export interface Compared {
   what: string;
@@ -32,14 +31,6 @@ interface Base {
   files: Map<string, Uint8Array>;
 }
 
-const lora = { rank: 4, alpha: 32, rsLora: false, targetModules: [...LORA_MODULES] };
-const mean = { temperature: 1, topK: 0, aggregation: 'sequence', maxCompletionTokens: 40 } as const;
-const OBJECTIVES: Record<string, Objective> = {
-  supervised: { kind: 'supervised' },
-  clipped: { ...mean, kind: 'clipped', clipRatioLow: 0.2, clipRatioHigh: 0.28, beta: 0, importanceCap: 2 },
-  cispo: { ...mean, aggregation: 'token', kind: 'cispo', clipRatioHigh: 0.2 },
-  reinforce: { ...mean, aggregation: 'dr-grpo', kind: 'reinforce', importanceCap: 2 },
-};
 /** Follows the gradient itself: with an ε so large Adam divides by nothing else. */
 const DESCENT = { beta1: 0, beta2: 0, epsilon: 1e3, warmupUpdates: 0, maxGradientNorm: 0 };
 const ADAM = { ...DESCENT, beta1: 0.9, beta2: 0.999, epsilon: 1e-6 };
