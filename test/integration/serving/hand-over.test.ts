@@ -360,9 +360,14 @@ describe('of several servers', () => {
 
   test('samples of one task go to one of them, and of many tasks to all', async () => {
     const servers = [await start(), await start(), await start()];
+    // It takes longer to show what it holds, and tasks go to the others until it has: then it gets its share.
+    await servers[0]!.fault({ name: 'slow', ms: 400, times: 1 });
     const policies = policiesOf(specOf(servers));
     const leased = await lease(policies, whole[1]!);
     const servedBy = async (prefix: number[]) => (await sample(leased, { prefix, tokens: 1 })).served!.server;
+    let asked = 0;
+    const nextServer = async () => servedBy([asked++ % 24, 2]);
+    for (const { url } of servers) await expect.poll(nextServer, { timeout: 30_000 }).toBe(url);
     const of = new Map<number, string>();
     for (let task = 0; task < 24; task++) of.set(task, await servedBy([task, 1]));
     let elsewhere = 0;
