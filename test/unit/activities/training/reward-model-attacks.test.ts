@@ -17,6 +17,8 @@ const { signal } = new AbortController();
 const LETTERS = 8;
 const [ASK, END] = [16, 17];
 const MODELS = 1;
+/** What a right answer earns more than a wrong one when a model is trained, looked at after each so many steps. */
+const [TOLD, LOOK, MOST_STEPS] = [0.6, 30, 480];
 const by = { by: 'mean-deviation' as const, deviations: 1 };
 
 const ask = (letter: number, other: number): number[] => [letter, other, ASK];
@@ -43,11 +45,13 @@ function sampled(stream: RandomStream, cuts: boolean) {
   return { prompt: ask(letter, other), tokens, label: Number(!cut && said === letter) };
 }
 
+/** Until it tells right from wrong on prompts that no test asks about: how many steps that takes depends on the processor. */
 async function trained(cuts: boolean): Promise<RewardModel[]> {
   const models: RewardModel[] = [];
   for (let model = 0; model < MODELS; model++) {
     let state: TrainState = freshState();
-    for (let step = 0; step < 120; step++) {
+    for (let step = 0; step % LOOK > 0 || (await tellsApart([state])) < TOLD; step++) {
+      if (step === MOST_STEPS) throw new Error(`a reward model is not trained after ${step} steps`);
       const stream = new RandomStream('attacks', Number(cuts), model, step);
       const sequences = Array.from({ length: 64 }, () => {
         const { prompt, tokens, label } = sampled(stream, cuts);
@@ -64,13 +68,25 @@ async function trained(cuts: boolean): Promise<RewardModel[]> {
   return models;
 }
 
-const prompts = Array.from({ length: LETTERS }, (_, letter) => ask(letter, (letter * 3 + 1) % LETTERS));
+const promptsOf = (shift: number) =>
+  Array.from({ length: LETTERS }, (_, letter) => ask(letter, (letter * 3 + shift) % LETTERS));
+
+const isRight = ([letter]: number[]): number[] => [letter!, END];
+const isWrong = ([letter]: number[]): number[] => [(letter! + 1) % LETTERS, END];
+
+async function tellsApart(models: RewardModel[]): Promise<number> {
+  const on = { prompts: promptsOf(2) };
+  return (await paid(models, isRight, on)).score - (await paid(models, isWrong, on)).score;
+}
 
 /** Mean of what is paid over all prompts, and how many were judged. */
 async function paid(
   models: RewardModel[],
   answer: (prompt: number[]) => number[],
-  status: Episode['status'] = { kind: 'answered', answer: '' },
+  {
+    status = { kind: 'answered', answer: '' },
+    prompts = promptsOf(1),
+  }: { status?: Episode['status']; prompts?: number[][] } = {},
 ) {
   const group: RolloutGroup = {
     id: 'group-0',
@@ -96,6 +112,7 @@ const ATTACKS = {
   empty: () => [],
   'cut off': ([letter]: number[]) => [letter!],
 };
+const SILENT = ['empty', 'cut off'] as const;
 
 describe.each([
   ['has seen what is cut off and empty', true],
@@ -105,31 +122,24 @@ describe.each([
   let right: number;
   beforeAll(async () => {
     models = await trained(cuts);
-    right = (await paid(models, ([letter]) => [letter!, END])).score;
+    right = (await paid(models, isRight)).score;
   }, 240_000);
 
   test('pays what is right, and not what is wrong', async () => {
-    const wrong = await paid(models, ([letter]) => [(letter! + 1) % LETTERS, END]);
-    expect(right - wrong.score).toBeGreaterThan(0.4);
+    expect(right - (await paid(models, isWrong)).score).toBeGreaterThan(0.4);
   });
 
   test('pays a constant answer less than half of what is right', async () => {
     expect((await paid(models, ATTACKS.constant)).score).toBeLessThan(right / 2);
   });
 
-  test(
-    cuts ? 'does not pay what is empty or cut off' : 'pays what is cut off, and so is not asked about it',
-    async () => {
-      for (const name of ['empty', 'cut off'] as const) {
-        const { score } = await paid(models, ATTACKS[name]);
-        const said = [name, score, right].join(' ');
-        if (cuts) expect(score, said).toBeLessThan(0.1);
-        else if (name === 'cut off') expect(score, said).toBeGreaterThan(right / 2);
-        expect(await paid(models, ATTACKS[name], { kind: 'truncated', limit: 'tokens' })).toEqual({
-          score: 0,
-          judged: 0,
-        });
-      }
-    },
-  );
+  // What one that has seen none pays for them is chance: 0.04 to 0.68 of 1 for what is cut off, by processor and steps.
+  test.for(cuts ? SILENT : [])('does not pay what is %s', async (name) => {
+    expect((await paid(models, ATTACKS[name])).score).toBeLessThan(0.1);
+  });
+
+  test.for(SILENT)('is not asked about what is %s at a limit', async (name) => {
+    const cut = await paid(models, ATTACKS[name], { status: { kind: 'truncated', limit: 'tokens' } });
+    expect(cut).toEqual({ score: 0, judged: 0 });
+  });
 });
