@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Observation, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { RandomStream } from '../../core/random.ts';
@@ -37,6 +38,8 @@ export async function demonstrationSequences(
   const lengths = new Map<string, Lengths>();
   const ways = new RandomStream(seed, 'demonstrations', shownBefore.rounds + round);
   const turns = new EventLoopTurns(signal);
+  // Another run may show the same task at the same time, and so may an attempt that was given up.
+  const own = `demonstration-${randomUUID()}`;
   for (let from = 0; from < request.count; from += BATCH) {
     const batch = Array.from({ length: Math.min(BATCH, request.count - from) }, (_, n) => {
       const i = from + n;
@@ -54,7 +57,13 @@ export async function demonstrationSequences(
       // A mistake that a dialect cannot even write needs no unlearning.
       if (shown.demonstration.weight < 0 && !dialect.canWrite(writtenTurn(shown.demonstration.turns.at(-1)!)))
         continue;
-      const sequence = await written(environment, dialect, { ref: item.ref, ...shown }, signal);
+      const sequence = await written(
+        environment,
+        dialect,
+        { ref: item.ref, ...shown },
+        `${own}/${from + i}`,
+        signal,
+      );
       sequences.push(sequence);
       if (shown.demonstration.weight <= 0) continue;
       if (limits) assertCallsAllowed(item.ref.environment, shown.demonstration, limits);
@@ -198,12 +207,12 @@ async function written(
   environment: HostedEnvironment,
   dialect: Dialect,
   { ref, prompt, tools: own, demonstration: { turns, weight } }: Shown & { ref: TaskRef },
+  id: string,
   signal: AbortSignal,
 ): Promise<TrainingSample> {
   const tools = own ?? environment.tools;
   const { sequence, append } = writtenSequence(weight);
   append(dialect.promptTokens([{ role: 'user', content: prompt }]), 0);
-  const id = `demonstration/${ref.environment}/${ref.split}/${ref.level}/${ref.index}`;
   const session = new PlayedSession(environment, ref, id, tools);
   // A call that fails may have opened it.
   let opened = false;
@@ -231,7 +240,7 @@ async function written(
     }
     return sequence;
   } finally {
-    if (opened && !signal.aborted) await session.close({ signal });
+    if (opened) await session.close({ signal });
   }
 }
 

@@ -10,9 +10,6 @@ import type { HostCaller, HostedEnvironment } from '../../environments/host/host
 import { PlayedSession } from '../../environments/host/played-session.ts';
 import { plainCalls, writtenTurn } from './demonstrations.ts';
 
-/** How long a session may take to close when whoever played it was cancelled. */
-const LET_GO_MS = 10_000;
-
 /** An episode that nobody sampled: what an expert does, and what the real tools and the session make of it. */
 export type ReferenceEpisode = Pick<Episode, 'tokens' | 'mask' | 'turns' | 'status' | 'session'>;
 
@@ -89,7 +86,7 @@ export async function referenceEpisode(
     }
     if (environment.resume === null) return { tokens, mask, turns, status };
   } catch (error) {
-    await letGo();
+    await session.close(asker);
     throw error;
   }
   const by = status.kind === 'answered' ? 'answer' : status.kind === 'ended' ? 'environment' : 'turns';
@@ -98,14 +95,8 @@ export async function referenceEpisode(
     const ended = await session.end({ answer, by }, asker);
     return { tokens, mask, turns, status, session: { ...session.kept, ended } };
   } catch (error) {
-    if (asker.signal.aborted) await letGo();
+    if (asker.signal.aborted) await session.close(asker);
     throw error;
-  }
-
-  /** Nobody comes back to it: another attempt plays from the beginning. So a session is closed for whoever was cancelled, too. */
-  async function letGo(): Promise<void> {
-    const { aborted } = asker.signal;
-    await session.close(aborted ? { ...asker, signal: AbortSignal.timeout(LET_GO_MS) } : asker);
   }
 }
 

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import { GradusError } from '../../core/errors.ts';
@@ -144,6 +145,8 @@ export async function checkedVariations(
   const tasks: CheckedVariations['tasks'] = [];
   const references: Pick<RolloutGroup, 'tasks' | 'episodes'> = { tasks: [], episodes: [] };
   const known = new Set<string>();
+  // An attempt that was given up may still play: its sessions are no others' sessions.
+  const own = `${request.run}/${request.stage}/variation-${randomUUID()}`;
   /** Of one variation; what is a task joins the others. */
   const became = async (of: MadeTaskRef, varied: Varied | GradusError): Promise<Variation> => {
     if (varied instanceof GradusError) return { kind: 'none', reason: varied.message };
@@ -155,7 +158,7 @@ export async function checkedVariations(
     if (known.has(name)) return { kind: 'known' };
     known.add(name);
     const ref: MadeTaskRef = { ...taskRefOf(of), made: [proposal] };
-    const id = `${request.run}/${request.stage}/variation-${known.size}`;
+    const id = `${own}/${known.size}`;
     const solved = await verifiedSolution(environments, dialectFor, ref, id, request, asker);
     if ('reason' in solved) return { kind: 'unsolved', reason: solved.reason };
     if (measured.has(promptName(environment, solved.task.prompt)))

@@ -7,6 +7,9 @@ import type { HostRequestOptions, HostCaller, HostedEnvironment } from './hosted
 import type { SessionAsk } from './asks.ts';
 import type { ToolFacts } from './facts.ts';
 
+/** How long a session may take to close when whoever played it was cancelled. */
+const CLOSE_MS = 10_000;
+
 /**
  * A session whose calls are made one after the other, outside a rollout: each goes with the calls before it and with what
  * the last one left behind, so that it may come back in another process at any of them.
@@ -106,7 +109,9 @@ export class PlayedSession {
     return this.environment.end(this.asked, end, asker);
   }
 
+  /** Nobody comes back to it: another attempt begins anew. So it is closed for whoever was cancelled, too. */
   close(asker: HostCaller): Promise<void> {
-    return this.environment.close([this.asked], asker);
+    const signal = asker.signal.aborted ? AbortSignal.timeout(CLOSE_MS) : asker.signal;
+    return this.environment.close([this.asked], { ...asker, signal });
   }
 }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
@@ -237,6 +238,58 @@ describe('a demonstration', () => {
     });
     await expect(sequencesOf(environment)).rejects.toThrow('only the last turn');
     expect(closed).toBe(1);
+  });
+
+  /** Each session says how many turns it has had; `look` is told of each. */
+  const inSessions = (look: () => void | Promise<void> = () => undefined) => {
+    const open = new Set<object>();
+    const tool = sessionTool({ name: 'look', description: 'Looks.', arguments: z.strictObject({}) });
+    const environment = environmentWith([tool], {
+      demonstrate: () => ({ turns: [looks, looks, { answer: 'far' }], weight: 1 }),
+      sessions: {
+        resume: 'pin',
+        open: () => {
+          let turns = 0;
+          const session = {
+            act: async () => {
+              await look();
+              return `turn ${++turns}`;
+            },
+            close: () => void open.delete(session),
+          };
+          open.add(session);
+          return session;
+        },
+      },
+    });
+    return { environment, open };
+  };
+  const looks = { call: { name: 'look', arguments: {} } };
+
+  test('whose round is cancelled leaves no session open', async () => {
+    const cancelled = new AbortController();
+    const { environment, open } = inSessions(() => cancelled.abort(new Error('cancelled by a person')));
+    const arms = [{ environment: environment.name, level: 1 }];
+    const made = demonstrationSequences(
+      inThisProcess([environment]),
+      () => dialect,
+      { arms, count: 1, round: 1, seed: 1 },
+      cancelled.signal,
+    );
+    await expect(made).rejects.toThrow('cancelled by a person');
+    expect(open.size).toBe(0);
+  });
+
+  test('that another run plays at the same time has a session of its own', async () => {
+    const { environment, open } = inSessions(() => setImmediate());
+    const environments = inThisProcess([environment]);
+    const arms = [{ environment: environment.name, level: 1 }];
+    const made = () =>
+      demonstrationSequences(environments, () => dialect, { arms, count: 3, round: 1, seed: 1 }, signal);
+    const alone = await made();
+    expect(tokenizer.decode(alone[0]!.tokens)).toContain('<tool_response>turn 2</tool_response>');
+    expect(await Promise.all([made(), made()])).toEqual([alone, alone]);
+    expect(open.size).toBe(0);
   });
 
   test('that is refused names the environment when no worker has it', async () => {
