@@ -10,7 +10,7 @@ import { checkEvaluation, evaluationOf } from '../core/schema/evaluation.ts';
 import { checkModel, modelOf } from '../core/schema/model.ts';
 import type { NamedModel } from '../core/schema/model.ts';
 import { checkHandOver, checkPolicy, checkRounding, policyOf } from '../core/schema/policy.ts';
-import { checkReward, checkRewardModel, learnedTierOf, rewardSpecOf } from '../core/schema/reward.ts';
+import { checkJudge, checkReward, checkRewardModel, learnedTierOf, rewardSpecOf } from '../core/schema/reward.ts';
 import { checkSampling } from '../core/schema/sampling.ts';
 import { checkStages, stagesOf } from '../core/schema/stages/stages.ts';
 import { checkVerification, verificationOf } from '../core/schema/verification.ts';
@@ -93,6 +93,17 @@ function check(spec: WrittenSpec, environments: SpecEnvironments, refuse: Refuse
   checkRewardModel(
     reward,
     { stages, hasLadder: verification !== undefined, branches: spec.agent?.branches === 'train' },
+    refuse,
+  );
+  checkJudge(
+    reward,
+    {
+      stages,
+      hasLadder: verification !== undefined,
+      branches: spec.agent?.branches === 'train',
+      policy: spec.policy,
+      maxPositions: model.from === undefined ? model.maxPositions : undefined,
+    },
     refuse,
   );
   if (verification) checkVerification(verification, reward, used, refuse);

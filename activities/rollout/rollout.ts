@@ -18,11 +18,13 @@ import type {
   Growth,
   HeldAnswer,
   HeldRequest,
+  JudgeResult,
   LongCall,
   OpenGroup,
   ResumeRequest,
   ResumeResult,
   ReturnedEpisode,
+  SelfJudgeRequest,
   ServersRequest,
 } from '../../core/requests.ts';
 import { toolAttempts } from '../../environments/host/facts.ts';
@@ -42,12 +44,14 @@ import { behindOnePrompt } from './agents/episode-of-turns.ts';
 import { makeEpisode } from './agents/make-episode.ts';
 import { Slots } from './agents/slots.ts';
 import { inAttempts } from '../../environments/host/in-attempts.ts';
+import { judgeOwnGroup } from './judge-own.ts';
+import { judgedEpisodes } from '../training/judge-episodes.ts';
 import { isContinuing, NewestWeights } from './newest-weights.ts';
 import { putImages } from './put-images.ts';
 import { storingPieces } from './stored-pieces.ts';
 import { OtherPolicies } from './other-policies.ts';
 import type { PolicyLease, PolicyProvider } from './policies.ts';
-import { partKey, runKey } from '../../store/keys.ts';
+import { judgedKey, partKey, runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { runClaims } from '../../store/run/run-claim.ts';
 import type { TaskSource } from '../../core/training/task-source.ts';
@@ -55,7 +59,7 @@ import { readTaskSource } from '../../store/training/task-source.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import type { Durable } from '../durable.ts';
 import { IncidentList } from '../incident-list.ts';
-import { episodeOf, observations, pages, parts, waitingPages } from './trajectory-parts.ts';
+import { episodeOf, mergeParts, observations, pages, parts, waitingPages } from './trajectory-parts.ts';
 import type { FollowedEpisode } from './trajectory-parts.ts';
 
 export interface RolloutDependencies {
@@ -153,6 +157,29 @@ export function createRollout(given: RolloutDependencies) {
     /** Whether the agent of a run can be started here; before anything is spent. */
     async assertAgentStarts({ agent }: AgentRequest, _signal: AbortSignal): Promise<void> {
       await assertStartable(agent);
+    },
+
+    /**
+     * What the policy itself says of a group's episodes, stored for who verifies them. A pure function of the request, as
+     * `advance` is.
+     */
+    async judgeOwn(
+      { group, part, followed, judge }: SelfJudgeRequest,
+      signal: AbortSignal,
+    ): Promise<JudgeResult> {
+      const start = Date.now();
+      const { run, stage, step, policy } = group;
+      const whole = await mergeParts(deps.store, part, followed);
+      const lease = await deps.policies.lease(judge.checkpoint, { run, signal, dtype: roundedTo(policy) });
+      try {
+        const session = `judge/${++advances}`;
+        const judged = await judgeOwnGroup(lease, group, whole, judge, session, signal);
+        const key = judgedKey(run, stage, step, whole.id);
+        const { ref } = await deps.store.putIfAbsent(key, judgedEpisodes, judged, { signal });
+        return { judged: ref, spans: [{ part: 'verification', start, end: Date.now() }] };
+      } finally {
+        lease.release();
+      }
     },
 
     /** The calls that the episodes of a page wait for. */
