@@ -23,10 +23,8 @@ export interface ServedJudge {
 }
 
 /** A judge as an activity is asked to be one. */
-export interface AskedJudge extends ServedJudge, Pick<
-  JudgeSpec,
-  'rubric' | 'samples' | 'temperature' | 'maxTokens'
-> {}
+export interface AskedJudge
+  extends ServedJudge, Pick<JudgeSpec, 'rubric' | 'samples' | 'temperature' | 'maxTokens'> {}
 
 /** Of an episode that none of the judge's samples has scored: it has no reward. */
 export interface Unjudged {

@@ -403,7 +403,8 @@ export function checkJudge(
   if (model) refuse(at, 'a reward model judges already: leave out reward.model or reward.judge');
   if (hasLadder)
     refuse(at, 'does not go with verification, whose tiers decide: leave out the one or the other');
-  if (branches) refuse(at, 'a judge reads one transcript: set agent.branches to "fail", or leave out the judge');
+  if (branches)
+    refuse(at, 'a judge reads one transcript: set agent.branches to "fail", or leave out the judge');
   if (policy && policy.kind !== 'onnx')
     refuse(
       at,

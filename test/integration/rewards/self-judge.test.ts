@@ -60,9 +60,9 @@ beforeAll(async () => {
         { verifier: 'exact-match', role: 'outcome', weight: 1 },
         { verifier: 'format', role: 'bonus', weight: 0.2 },
       ],
-      judge: { rubric: RUBRIC, samples: SAMPLES, temperature: 1, maxTokens: 16 },
+      judge: { rubric: RUBRIC, samples: SAMPLES, temperature: 1, maxTokens: 40 },
     },
-    stages: [warmStart, { ...warmStart, name: 'judging', updatesPerRound: 30, minibatch: 8, data }, rl],
+    stages: [warmStart, { ...warmStart, name: 'judging', updatesPerRound: 60, minibatch: 8, data }, rl],
   };
   leftAlone = await (await installation.runs.start('left-alone', spec)).result();
 }, 400_000);
@@ -100,12 +100,20 @@ test('training episodes earn what the policy gives them, and the verifier still 
     expect(points.map((one) => one / 5)).toEqual(members);
     expect(score).toBeCloseTo(members.reduce((sum, one) => sum + one, 0) / members.length, 12);
   }
+  console.log(
+    JSON.stringify(
+      (await episodesOf('left-alone', 'rl')).map((e) => [
+        e.status.kind,
+        e.turns.map((t) => t.text),
+        e.outcome,
+      ]),
+    ).slice(0, 6000),
+  );
   expect(judged).toBeGreaterThan(0);
   for (const stage of ['rl.held-out', 'after'])
     for (const { outcome } of await episodesOf('left-alone', stage)) {
       expect(outcome!.kind).not.toBe('abstained');
-      if (outcome?.kind === 'scored')
-        expect(outcome.components.some(({ model }) => model)).toBe(false);
+      if (outcome?.kind === 'scored') expect(outcome.components.some(({ model }) => model)).toBe(false);
     }
 });
 
@@ -119,7 +127,9 @@ test('the facts of a step say what the judge gave, what it cost, and how far it 
     expect(judge!.samples).toBe(SAMPLES * (outcomes.scored + outcomes.abstained));
     const figures = figuresOf(step);
     expect(figures['judge/tokens']).toBe(judge!.tokens);
-    expect(figures['judge/unjudged']).toBeCloseTo(outcomes.abstained / (outcomes.scored + outcomes.abstained));
+    expect(figures['judge/unjudged']).toBeCloseTo(
+      outcomes.abstained / (outcomes.scored + outcomes.abstained),
+    );
     expect(figures['episodes/sampled-tokens']).toBe(sampledTokens + judge!.tokens);
     expect(figures['reward-model/excess']).toBeCloseTo(model.excess / model.compared);
   }

@@ -89,13 +89,29 @@ describe('the correlation', () => {
   };
 
   test('is 1 of a judge that follows the verifier, −1 of one that is turned round', () => {
-    expect(of([[0.2, 0], [0.8, 1], [0.2, 0]])).toBeCloseTo(1, 12);
-    expect(of([[0.9, 0], [0.1, 1]])).toBeCloseTo(-1, 12);
+    expect(
+      of([
+        [0.2, 0],
+        [0.8, 1],
+        [0.2, 0],
+      ]),
+    ).toBeCloseTo(1, 12);
+    expect(
+      of([
+        [0.9, 0],
+        [0.1, 1],
+      ]),
+    ).toBeCloseTo(-1, 12);
   });
 
   test('is what the formula says of the pairs', () => {
     // Covariance 0.03, deviations √0.025 and 0.4 ….
-    const pairs = [[0.2, 0], [0.4, 1], [0.6, 0], [0.6, 1]] as const;
+    const pairs = [
+      [0.2, 0],
+      [0.4, 1],
+      [0.6, 0],
+      [0.6, 1],
+    ] as const;
     const mean = (at: 0 | 1) => pairs.reduce((sum, pair) => sum + pair[at], 0) / 4;
     const [x, y] = [mean(0), mean(1)];
     const covariance = pairs.reduce((sum, [a, b]) => sum + (a - x) * (b - y), 0);
@@ -106,7 +122,12 @@ describe('the correlation', () => {
 
   test('of a judge that gives all the same, or a verifier that does, is none', () => {
     expect(of(Array.from({ length: 1000 }, (_, i) => [0.1 + 0.2, i % 2] as const))).toBeNull();
-    expect(of([[0.2, 1], [0.8, 1]])).toBeNull();
+    expect(
+      of([
+        [0.2, 1],
+        [0.8, 1],
+      ]),
+    ).toBeNull();
     expect(of([])).toBeNull();
   });
 });
