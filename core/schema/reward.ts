@@ -115,7 +115,7 @@ export const rewardSchema = z
         samples: count(16, 'the mean of a few is steady enough')
           .default(3)
           .describe('Samples of the judge for each episode; the mean of those that give points counts.'),
-        temperature: amount(2, 'what is said at more is noise')
+        temperature: amount(2, 'what is sampled at more is noise')
           .default(0.7)
           .describe('Of these samples. 0 draws the likeliest tokens, which is one sample.'),
         maxTokens: count(8192, 'a judgement is a few sentences and a score')

@@ -6,6 +6,7 @@ import { ids } from '../../../core/names.ts';
 import { attemptText, judgePrompt, readPoints } from '../../../core/reward/self-judge.ts';
 import type { CurriculumResult } from '../../../core/training/curriculum.ts';
 import { figuresOf } from '../../../core/training/figures.ts';
+import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
@@ -28,18 +29,29 @@ let leftAlone: CurriculumResult;
 const RUBRIC = 'One point for each thing that is right.';
 const SAMPLES = 2;
 
-function judgements(): string {
-  const attempts = Array.from({ length: 24 }, (_, i) =>
-    attemptText({ task: `What is ${i} + ${i}?`, turns: [{ wrote: `<answer>${2 * i}</answer>` }] }),
-  );
-  return attempts
-    .map((data, i) =>
-      JSON.stringify({
-        prompt: [{ role: 'user', content: judgePrompt(RUBRIC, data, `${i}`.padStart(16, 'a')) }],
-        completion: [{ role: 'assistant', content: `Score: ${i % 6}` }],
-      }),
-    )
-    .join('\n');
+const line = (prompt: string, completion: string): string =>
+  JSON.stringify({
+    prompt: [{ role: 'user', content: prompt }],
+    completion: [{ role: 'assistant', content: completion }],
+  });
+
+/** How to answer, right or not, and how to judge. */
+async function examples(): Promise<string> {
+  const calculator = calculatorEnvironment();
+  const lines = Array.from({ length: 24 }, async (_, index) => {
+    const { prompt } = await calculator.task({
+      environment: 'calculator',
+      split: 'train',
+      level: 1,
+      index,
+    });
+    const data = attemptText({ task: prompt, turns: [{ wrote: `<answer>${index}</answer>` }] });
+    return [
+      line(prompt, `${index}`),
+      line(judgePrompt(RUBRIC, data, `${index}`.padStart(16, 'a')), `Score: ${index % 6}`),
+    ];
+  });
+  return (await Promise.all(lines)).flat().join('\n');
 }
 
 beforeAll(async () => {
@@ -48,8 +60,8 @@ beforeAll(async () => {
   });
   store = await ObjectStore.connect(installation.settings.store);
   folder = await mkdtemp(path.join(tmpdir(), 'gradus-judge-'));
-  const data = path.join(folder, 'judgements.jsonl');
-  await writeFile(data, judgements());
+  const data = path.join(folder, 'examples.jsonl');
+  await writeFile(data, await examples());
   const brief = briefSpec({ maxSteps: 2 });
   const [warmStart, rl] = brief.stages;
   spec = {
@@ -100,15 +112,6 @@ test('training episodes earn what the policy gives them, and the verifier still 
     expect(points.map((one) => one / 5)).toEqual(members);
     expect(score).toBeCloseTo(members.reduce((sum, one) => sum + one, 0) / members.length, 12);
   }
-  console.log(
-    JSON.stringify(
-      (await episodesOf('left-alone', 'rl')).map((e) => [
-        e.status.kind,
-        e.turns.map((t) => t.text),
-        e.outcome,
-      ]),
-    ).slice(0, 6000),
-  );
   expect(judged).toBeGreaterThan(0);
   for (const stage of ['rl.held-out', 'after'])
     for (const { outcome } of await episodesOf('left-alone', stage)) {
