@@ -18,6 +18,7 @@ import type { ModelFiles } from '../../store/training/checkpoints.ts';
 import { isJudged } from '../training/judge-episodes.ts';
 import type { JudgedEpisodes } from '../training/judge-episodes.ts';
 import type { PolicyLease } from './policies.ts';
+import { together } from './together.ts';
 
 /** A judge calls no tools: it reads a message and answers. */
 const NO_TOOLS = { tools: [] };
@@ -37,28 +38,28 @@ export async function judgeOwnGroup(
 ): Promise<JudgedEpisodes> {
   const dialect = lease.dialectFor(NO_TOOLS);
   const room = lease.config.maxPositions - judge.maxTokens;
-  return Promise.all(
-    episodes.map(async (episode, i) => {
-      const task = tasks[episode.task]!;
-      if (!isJudged(episode, task)) return null;
-      const promptTokens = readTokens(dialect, judge.rubric, attemptOf(task, episode.turns));
-      if (promptTokens.length > room) {
-        const least = readTokens(dialect, judge.rubric, attemptOf(task, []));
-        return least.length > room ? noRoom() : tooLong();
-      }
-      const drawn = { place: request.firstTask + episode.task, sample: episode.sample };
-      const samples = await Promise.all(
-        Array.from({ length: judge.samples }, (_, n) =>
-          sampleOf(lease, dialect, judge, promptTokens, {
-            policySession: `${session}/${i}/${n}`,
-            key: keyOfDraws(request, drawn, `judge-${n}`),
-            signal,
-          }),
-        ),
-      );
-      return judged(samples);
-    }),
-  );
+  const said: JudgedEpisodes = episodes.map(() => null);
+  await together(signal, [...episodes.entries()], async ([i, episode], shared) => {
+    const task = tasks[episode.task]!;
+    if (!isJudged(episode, task)) return;
+    const promptTokens = readTokens(dialect, judge.rubric, attemptOf(task, episode.turns));
+    if (promptTokens.length > room) {
+      const least = readTokens(dialect, judge.rubric, attemptOf(task, []));
+      said[i] = least.length > room ? noRoom() : tooLong();
+      return;
+    }
+    const drawn = { place: request.firstTask + episode.task, sample: episode.sample };
+    const samples: JudgeSample[] = [];
+    await together(shared, [...Array(judge.samples).keys()], async (n, both) => {
+      samples[n] = await sampleOf(lease, dialect, judge, promptTokens, {
+        policySession: `${session}/${i}/${n}`,
+        key: keyOfDraws(request, drawn, `judge-${n}`),
+        signal: both,
+      });
+    });
+    said[i] = judged(samples);
+  });
+  return said;
 }
 
 async function sampleOf(

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import { keyOfNextCall, placeOfCall } from '../../core/episode/acts.ts';
 import { keyOfDraws } from '../../core/episode/draws.ts';
 import type { Episode, EpisodeStatus, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
@@ -59,6 +58,7 @@ import { readTaskSource } from '../../store/training/task-source.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import type { Durable } from '../durable.ts';
 import { IncidentList } from '../incident-list.ts';
+import { together } from './together.ts';
 import { episodeOf, mergeParts, observations, pages, parts, waitingPages } from './trajectory-parts.ts';
 import type { FollowedEpisode } from './trajectory-parts.ts';
 
@@ -268,29 +268,6 @@ function leaseOf(
 
 const keyOf = ({ run, stage, step, group }: OpenGroup, name: string): string =>
   partKey(run, stage, step, group, name);
-
-/** Does all at once. When one fails the others are called off, and have ended before the failure is thrown. */
-async function together<T>(
-  signal: AbortSignal,
-  items: readonly T[],
-  work: (item: T, signal: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const calledOff = new AbortController();
-  const shared = AbortSignal.any([signal, calledOff.signal]);
-  setMaxListeners(0, shared);
-  let failure: { error: unknown } | undefined;
-  await Promise.all(
-    items.map(async (item) => {
-      try {
-        await work(item, shared);
-      } catch (error) {
-        failure ??= { error };
-        calledOff.abort(error);
-      }
-    }),
-  );
-  if (failure) throw failure.error;
-}
 
 /** The episode that a long call came back to, with what the call brought. */
 async function openEpisode(

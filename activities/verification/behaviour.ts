@@ -120,7 +120,12 @@ function unjudgedCounts({ components }: RewardSpec, outcome: Outcome): Behaviour
   const { verifier } = components.find(({ role }) => role === 'outcome')!;
   const { samples, tokens } = outcome.judge;
   const model = {
-    ...{ judged: 0, score: 0, uncertainty: 0, compared: 0, excess: 0, squaredError: 0 },
+    judged: 0,
+    score: 0,
+    uncertainty: 0,
+    compared: 0,
+    excess: 0,
+    squaredError: 0,
     judge: { ...NOTHING_COMPARED, unjudged: 1, tooLong: 0, samples, readable: 0, tokens },
   };
   return { [verifier]: { scored: 0, score: 0, contribution: 0, model } };

@@ -36,10 +36,10 @@ const line = (prompt: string, completion: string): string =>
   });
 
 /** How to answer, right or not, and how to judge. */
-async function examples(): Promise<string> {
+function examples(): string {
   const calculator = calculatorEnvironment();
-  const lines = Array.from({ length: 24 }, async (_, index) => {
-    const { prompt } = await calculator.task({
+  const lines = Array.from({ length: 24 }, (_, index) => {
+    const { prompt } = calculator.task({
       environment: 'calculator',
       split: 'train',
       level: 1,
@@ -51,7 +51,7 @@ async function examples(): Promise<string> {
       line(judgePrompt(RUBRIC, data, `${index}`.padStart(16, 'a')), `Score: ${index % 6}`),
     ];
   });
-  return (await Promise.all(lines)).flat().join('\n');
+  return lines.flat().join('\n');
 }
 
 beforeAll(async () => {
@@ -61,7 +61,7 @@ beforeAll(async () => {
   store = await ObjectStore.connect(installation.settings.store);
   folder = await mkdtemp(path.join(tmpdir(), 'gradus-judge-'));
   const data = path.join(folder, 'examples.jsonl');
-  await writeFile(data, await examples());
+  await writeFile(data, examples());
   const brief = briefSpec({ maxSteps: 2 });
   const [warmStart, rl] = brief.stages;
   spec = {

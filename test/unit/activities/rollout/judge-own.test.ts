@@ -200,7 +200,7 @@ describe('what it is worth', () => {
     const [model] = await ask(lease, group);
     const outcome = await verify(environment, { ref, episode: group.episodes[0]!, model: model! }, reward, {
       signal,
-    } as never);
+    });
     group.episodes[0]!.outcome = outcome;
     return { outcome, counts: atOnce(countBehaviour(reward, group)) };
   };
