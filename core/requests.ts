@@ -8,6 +8,7 @@ import type { Incident } from './episode/incidents.ts';
 import type { OutcomeCounts } from './episode/outcome.ts';
 import type { EnvironmentScale } from './reward/normalization.ts';
 import type { RewardModelQuality, ServedRewardModel } from './reward/reward-model.ts';
+import type { AskedJudge, ServedJudge } from './reward/self-judge.ts';
 import type { Shown } from './training/supervised-stage.ts';
 import type { BlobRef, CheckpointRef, MadeTaskRef, Split, TaskRef } from './refs.ts';
 import type { StoredChange } from './run-change.ts';
@@ -19,7 +20,7 @@ import type { ModelSource } from './schema/model.ts';
 import type { OptimizerSpec } from './schema/optimizer.ts';
 import type { HeldModel, OtherPolicySpec, ServedPolicySpec } from './schema/policy.ts';
 import type { RetentionSpec } from './schema/retention.ts';
-import type { RewardSpec } from './schema/reward.ts';
+import type { JudgeSpec, RewardSpec } from './schema/reward.ts';
 import type { SamplingSpec } from './schema/sampling.ts';
 import type { SynthesisSpec } from './schema/stages/synthesis.ts';
 import type { ProposerArm } from './schema/stages/self-play.ts';
@@ -66,6 +67,8 @@ export interface GroupRequest {
   reward: RewardSpec;
   /** Judges in the place of the verifier that decides; absent: nobody does. */
   rewardModel?: ServedRewardModel;
+  /** The policy judges in that place, as the reward says; absent: it does not. */
+  judge?: ServedJudge;
   /** Probability that an episode begins with a call of a tool that was drawn at random. */
   toolChoice?: number;
   /** Trajectories in which all of the tasks were failed: each gets a hint made of what went wrong there. */
@@ -168,7 +171,7 @@ export interface Growth {
 /** A group whose tasks have been drawn: they are in its parts, and pass through no history again. */
 export type OpenGroup = Omit<
   GroupRequest,
-  'tasks' | 'retries' | 'reward' | 'rewardModel' | 'failed' | 'grows'
+  'tasks' | 'retries' | 'reward' | 'rewardModel' | 'judge' | 'failed' | 'grows'
 >;
 
 /** Starts all episodes of a group. */
@@ -291,7 +294,7 @@ export interface VerifyRequest {
   part: BlobRef;
   /** Those that have waited, as they ended. */
   followed: BlobRef[];
-  /** What a reward model has said of all of them; absent where none judges. */
+  /** What a reward model, or the policy itself, has said of all of them; absent where none judges. */
   judged?: BlobRef;
 }
 
@@ -299,6 +302,12 @@ export interface VerifyRequest {
 export interface JudgeRequest extends Pick<VerifyRequest, 'part' | 'followed'> {
   group: OpenGroup;
   rewardModel: ServedRewardModel;
+}
+
+/** Has the policy judge a group's episodes, all as they ended. */
+export interface SelfJudgeRequest extends Pick<VerifyRequest, 'part' | 'followed'> {
+  group: OpenGroup;
+  judge: AskedJudge;
 }
 
 export interface JudgeResult {
@@ -854,6 +863,8 @@ export interface InitializeRequest {
   speaking?: string[];
   /** Other runs whose stored episodes stages learn from: a new model with other tokens is refused. */
   episodesOf?: string[];
+  /** What the policy is to judge itself by: a model that has no room for it is refused. */
+  judge?: JudgeSpec;
 }
 
 export interface OpenRunRequest {

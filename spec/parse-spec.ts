@@ -7,10 +7,16 @@ import type { WrittenSpec } from '../core/schema/curriculum.ts';
 import { withOwnNames } from './other-names.ts';
 import { checkAgent } from '../core/schema/agent.ts';
 import { checkEvaluation, evaluationOf } from '../core/schema/evaluation.ts';
-import { checkModel, modelOf } from '../core/schema/model.ts';
+import { checkModel, MODEL_DEFAULTS, modelOf } from '../core/schema/model.ts';
 import type { NamedModel } from '../core/schema/model.ts';
 import { checkHandOver, checkPolicy, checkRounding, policyOf } from '../core/schema/policy.ts';
-import { checkReward, checkRewardModel, learnedTierOf, rewardSpecOf } from '../core/schema/reward.ts';
+import {
+  checkJudge,
+  checkReward,
+  checkRewardModel,
+  learnedTierOf,
+  rewardSpecOf,
+} from '../core/schema/reward.ts';
 import { checkSampling } from '../core/schema/sampling.ts';
 import { checkStages, stagesOf } from '../core/schema/stages/stages.ts';
 import { checkVerification, verificationOf } from '../core/schema/verification.ts';
@@ -93,6 +99,18 @@ function check(spec: WrittenSpec, environments: SpecEnvironments, refuse: Refuse
   checkRewardModel(
     reward,
     { stages, hasLadder: verification !== undefined, branches: spec.agent?.branches === 'train' },
+    refuse,
+  );
+  checkJudge(
+    reward,
+    {
+      stages,
+      hasLadder: verification !== undefined,
+      branches: spec.agent?.branches === 'train',
+      policy: spec.policy,
+      maxPositions:
+        model.from === undefined ? (model.maxPositions ?? MODEL_DEFAULTS.maxPositions) : undefined,
+    },
     refuse,
   );
   if (verification) checkVerification(verification, reward, used, refuse);

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import { keyOfNextCall, placeOfCall } from '../../core/episode/acts.ts';
 import { keyOfDraws } from '../../core/episode/draws.ts';
 import type { Episode, EpisodeStatus, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
@@ -18,11 +17,13 @@ import type {
   Growth,
   HeldAnswer,
   HeldRequest,
+  JudgeResult,
   LongCall,
   OpenGroup,
   ResumeRequest,
   ResumeResult,
   ReturnedEpisode,
+  SelfJudgeRequest,
   ServersRequest,
 } from '../../core/requests.ts';
 import { toolAttempts } from '../../environments/host/facts.ts';
@@ -42,12 +43,14 @@ import { behindOnePrompt } from './agents/episode-of-turns.ts';
 import { makeEpisode } from './agents/make-episode.ts';
 import { Slots } from './agents/slots.ts';
 import { inAttempts } from '../../environments/host/in-attempts.ts';
+import { judgeOwnGroup } from './judge-own.ts';
+import { judgedEpisodes } from '../training/judge-episodes.ts';
 import { isContinuing, NewestWeights } from './newest-weights.ts';
 import { putImages } from './put-images.ts';
 import { storingPieces } from './stored-pieces.ts';
 import { OtherPolicies } from './other-policies.ts';
 import type { PolicyLease, PolicyProvider } from './policies.ts';
-import { partKey, runKey } from '../../store/keys.ts';
+import { judgedKey, partKey, runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { runClaims } from '../../store/run/run-claim.ts';
 import type { TaskSource } from '../../core/training/task-source.ts';
@@ -55,7 +58,8 @@ import { readTaskSource } from '../../store/training/task-source.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import type { Durable } from '../durable.ts';
 import { IncidentList } from '../incident-list.ts';
-import { episodeOf, observations, pages, parts, waitingPages } from './trajectory-parts.ts';
+import { together } from './together.ts';
+import { episodeOf, mergeParts, observations, pages, parts, waitingPages } from './trajectory-parts.ts';
 import type { FollowedEpisode } from './trajectory-parts.ts';
 
 export interface RolloutDependencies {
@@ -155,6 +159,29 @@ export function createRollout(given: RolloutDependencies) {
       await assertStartable(agent);
     },
 
+    /**
+     * What the policy itself says of a group's episodes, stored for who verifies them. A pure function of the request, as
+     * `advance` is.
+     */
+    async judgeOwn(
+      { group, part, followed, judge }: SelfJudgeRequest,
+      signal: AbortSignal,
+    ): Promise<JudgeResult> {
+      const start = Date.now();
+      const { run, stage, step, policy } = group;
+      const whole = await mergeParts(deps.store, part, followed);
+      const lease = await deps.policies.lease(judge.checkpoint, { run, signal, dtype: roundedTo(policy) });
+      try {
+        const session = `judge/${++advances}`;
+        const judged = await judgeOwnGroup(lease, group, whole, judge, session, signal);
+        const key = judgedKey(run, stage, step, whole.id);
+        const { ref } = await deps.store.putIfAbsent(key, judgedEpisodes, judged, { signal });
+        return { judged: ref, spans: [{ part: 'verification', start, end: Date.now() }] };
+      } finally {
+        lease.release();
+      }
+    },
+
     /** The calls that the episodes of a page wait for. */
     async dueCalls({ group, page }: DueCallsRequest, signal: AbortSignal): Promise<LongCall[]> {
       const waiting = await deps.store.read(page, pages, { signal });
@@ -241,29 +268,6 @@ function leaseOf(
 
 const keyOf = ({ run, stage, step, group }: OpenGroup, name: string): string =>
   partKey(run, stage, step, group, name);
-
-/** Does all at once. When one fails the others are called off, and have ended before the failure is thrown. */
-async function together<T>(
-  signal: AbortSignal,
-  items: readonly T[],
-  work: (item: T, signal: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const calledOff = new AbortController();
-  const shared = AbortSignal.any([signal, calledOff.signal]);
-  setMaxListeners(0, shared);
-  let failure: { error: unknown } | undefined;
-  await Promise.all(
-    items.map(async (item) => {
-      try {
-        await work(item, shared);
-      } catch (error) {
-        failure ??= { error };
-        calledOff.abort(error);
-      }
-    }),
-  );
-  if (failure) throw failure.error;
-}
 
 /** The episode that a long call came back to, with what the call brought. */
 async function openEpisode(

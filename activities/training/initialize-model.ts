@@ -24,6 +24,7 @@ import {
 } from '../../store/training/checkpoints.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';
 import { CREATED_BY } from '../../store/training/manifest.ts';
+import { assertJudgeFits } from '../rollout/judge-own.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
 import { assertSameTokens } from './named-checkpoints.ts';
 import { assertSameTokenizer } from './stored-episodes.ts';
@@ -33,7 +34,7 @@ const CORPUS_TASKS = 400;
 
 /**
  * Checkpoint 0: a tokenizer learnt from demonstrations and random weights, or a copy of the checkpoint that the
- * run begins with. Throws GradusError('spec', 'invalid') when that model has no room for the episodes, or other tokens
+ * run begins with. Throws GradusError('spec', 'invalid') when that model has no room for the episodes or its judge, or other tokens
  * than a checkpoint that a stage names, or than the episodes of another run that one learns from.
  */
 export async function initializeModel(
@@ -55,7 +56,9 @@ export async function initializeModel(
     }
     const { checkpoint, dialect } = model;
     const replaced: ModelFiles = dialect ? withDialect(files, dialect) : new Map();
-    await assertSameTokens(store, { config, files: new Map([...files, ...replaced]) }, request, signal);
+    const spoken = new Map([...files, ...replaced]);
+    await assertSameTokens(store, { config, files: spoken }, request, signal);
+    if (request.judge) assertJudgeFits(spoken, config, request.judge);
     return adoptCheckpoint(store, checkpoint, run, { signal, replaced });
   }
   const names = [...new Set(arms.map((arm) => arm.environment))];
@@ -76,6 +79,7 @@ export async function initializeModel(
   });
   const files = model.dialect ? new Map([...made, ...withDialect(made, model.dialect)]) : made;
   await assertSameTokens(store, { config, files }, request, signal);
+  if (request.judge) assertJudgeFits(files, config, request.judge);
   // Of a model that is there already it is known when the run is opened.
   for (const other of request.episodesOf ?? []) await assertSameTokenizer(store, other, files, signal);
   return saveCheckpoint(

@@ -7,8 +7,9 @@ import type {
   ServedRewardModel,
   TurnProbabilities,
 } from '../../core/reward/reward-model.ts';
-import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
+import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import type { ModelVerdict } from '../../core/episode/outcome.ts';
+import type { Unjudged } from '../../core/reward/self-judge.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { ComputeSettings, Learner, TrainState } from '../../engine/learner/contract.ts';
 import { sigmoid } from '../../engine/learner/losses/sigmoid.ts';
@@ -20,17 +21,25 @@ import { rewardExamples } from './reward-examples.ts';
 import type { BlobRef } from '../../core/refs.ts';
 
 /** Of each episode of a group, in order; null where nothing was judged: what did not come to an end is the verifier's. */
-export type JudgedEpisodes = (ModelVerdict | null)[];
+export type JudgedEpisodes = (ModelVerdict | Unjudged | null)[];
 
+const cost = z.strictObject({
+  samples: z.number(),
+  tokens: z.number(),
+  words: z.array(z.string()),
+  tooLong: z.literal(true).optional(),
+});
 const verdict = z.looseObject({
   score: z.number(),
   uncertainty: z.number(),
   steps: z.array(z.number()),
   members: z.array(z.number()),
+  judge: cost.optional(),
 });
+const unjudged = z.strictObject({ unjudged: z.string(), judge: cost });
 export const judgedEpisodes = jsonCodec<JudgedEpisodes>(
   'what a reward model has said of a group',
-  z.array(verdict.nullable()),
+  z.array(z.union([verdict, unjudged]).nullable()),
 );
 
 /** A model of a reward stage, as it scores. */
@@ -66,20 +75,24 @@ export async function judgeGroup(
   { tasks, episodes }: RolloutGroup,
   by: Pick<ServedRewardModel, 'by' | 'deviations'>,
   signal: AbortSignal,
-): Promise<JudgedEpisodes> {
+): Promise<(ModelVerdict | null)[]> {
   const { maxPositions } = models[0]!.config;
-  // A model that has seen few cut off answers pays for them, and that they are none is known without it.
-  const isJudged = ({ task, status, branches }: Episode): boolean =>
-    (status.kind === 'answered' || status.kind === 'ended') &&
-    !branches &&
-    tasks[task]!.ref.split === 'train';
   const read = episodes
-    .filter(isJudged)
+    .filter((episode) => isJudged(episode, tasks[episode.task]!))
     .map((episode) => readEpisode(tasks[episode.task]!.promptTokens, episode, maxPositions));
   const said = await probabilities(learner, models, read, DEFAULT_COMPUTE, signal);
   let next = 0;
-  return episodes.map((episode) => (isJudged(episode) ? modelVerdict(said[next++]!, by) : null));
+  return episodes.map((episode) =>
+    isJudged(episode, tasks[episode.task]!) ? modelVerdict(said[next++]!, by) : null,
+  );
 }
+
+/**
+ * Whether a model, or the policy as a judge, is asked about an episode. One that has seen few cut off answers pays for them, and
+ * that they are none is known without it.
+ */
+export const isJudged = ({ status, branches }: Episode, { ref }: Pick<GroupTask, 'ref'>): boolean =>
+  (status.kind === 'answered' || status.kind === 'ended') && !branches && ref.split === 'train';
 
 /** How well the models together judge what they were not shown; of an ensemble the mean counts. */
 export async function measureRewardModels(

@@ -6,14 +6,15 @@ import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { reachedTools } from '../../core/episode/facts.ts';
 import { observedTokens } from '../../core/episode/paths.ts';
 import { isRewarded, trainableReward } from '../../core/episode/outcome.ts';
-import type { RewardComponent } from '../../core/episode/outcome.ts';
+import type { JudgeCost, ModelVerdict, Outcome, RewardComponent } from '../../core/episode/outcome.ts';
 import { succeededToLearn } from '../../core/episode/reward.ts';
 import { LADDER } from '../../core/ladder/requests.ts';
 import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { InPieces } from '../../engine/in-pieces.ts';
 import { addBehaviour, noBehaviour } from '../../core/training/behaviour.ts';
-import type { BehaviourCounts, ComponentCounts } from '../../core/training/step-facts.ts';
+import type { AgreementSums } from '../../core/reward/self-judge.ts';
+import type { BehaviourCounts, ComponentCounts, JudgeCounts } from '../../core/training/step-facts.ts';
 
 /**
  * What the judged episodes of a rollout group did, counted; the samples of each of its tasks are a group of their own.
@@ -25,7 +26,7 @@ export function* countBehaviour(
 ): InPieces<BehaviourCounts> {
   let counts = noBehaviour();
   for (const episode of episodes) {
-    counts = addBehaviour(counts, ofOneEpisode(episode));
+    counts = addBehaviour(counts, ofOneEpisode(reward, episode));
     yield;
   }
   for (const task of tasks.keys()) {
@@ -67,7 +68,7 @@ function ofSamples(
   };
 }
 
-function ofOneEpisode(episode: Episode): BehaviourCounts {
+function ofOneEpisode(reward: RewardSpec, episode: Episode): BehaviourCounts {
   const { mask, status } = episode;
   const { turns } = own(episode);
   const outcome = episode.outcome!;
@@ -109,9 +110,34 @@ function ofOneEpisode(episode: Episode): BehaviourCounts {
             },
           ]),
         )
-      : {},
+      : unjudgedCounts(reward, outcome),
   };
 }
+
+/** What it cost to ask a judge that said nothing. */
+function unjudgedCounts({ components }: RewardSpec, outcome: Outcome): BehaviourCounts['components'] {
+  if (outcome.kind !== 'abstained' || !outcome.judge) return {};
+  const { verifier } = components.find(({ role }) => role === 'outcome')!;
+  const { samples, tokens } = outcome.judge;
+  const model = {
+    judged: 0,
+    score: 0,
+    uncertainty: 0,
+    compared: 0,
+    excess: 0,
+    squaredError: 0,
+    judge: { ...NOTHING_COMPARED, unjudged: 1, tooLong: 0, samples, readable: 0, tokens },
+  };
+  return { [verifier]: { scored: 0, score: 0, contribution: 0, model } };
+}
+
+const NOTHING_COMPARED: AgreementSums = {
+  score: 0,
+  scoreSquared: 0,
+  verified: 0,
+  verifiedSquared: 0,
+  product: 0,
+};
 
 /** What is compared is what both have said; on a ladder, what a higher tier has said, too, on the scale of the highest. */
 function modelCounts({
@@ -132,9 +158,31 @@ function modelCounts({
       compared: Number(score !== null),
       excess: score === null ? 0 : said.score - score,
       squaredError: score === null ? 0 : (said.score - score) ** 2,
+      ...(said.judge && { judge: judgeCounts(said, said.judge, score) }),
     },
   };
 }
+
+const judgeCounts = (
+  { score, members }: ModelVerdict,
+  { samples, tokens, tooLong }: JudgeCost,
+  verified: number | null,
+): JudgeCounts => ({
+  unjudged: 0,
+  tooLong: Number(tooLong ?? false),
+  samples,
+  readable: members.length,
+  tokens,
+  ...(verified === null
+    ? NOTHING_COMPARED
+    : {
+        score,
+        scoreSquared: score ** 2,
+        verified,
+        verifiedSquared: verified ** 2,
+        product: score * verified,
+      }),
+});
 
 /** An episode with those of its turns that another one, which it branched off, has not had. */
 const own = (episode: Episode): Episode => ({

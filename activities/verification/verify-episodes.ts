@@ -6,6 +6,8 @@ import type { ModelVerdict, Outcome, StoredRuleVerdict } from '../../core/episod
 import type { TaskRef } from '../../core/refs.ts';
 import { composeReward, modelPasses } from '../../core/episode/reward.ts';
 import type { VerdictOfVerifier } from '../../core/episode/reward.ts';
+import { isUnjudged } from '../../core/reward/self-judge.ts';
+import type { Unjudged } from '../../core/reward/self-judge.ts';
 import { ensembleVerdict } from '../../core/reward/ensemble.ts';
 import type { JudgedSample } from '../../core/reward/rule.ts';
 import { isOfGroup, ruleName, ruleVerdicts } from '../../core/reward/rules.ts';
@@ -22,8 +24,8 @@ export interface Unverified {
   episode: Episode;
   /** What its highest tier says. */
   escalated?: VerdictOfVerifier;
-  /** What a reward model says in the place of the verifier that decides. */
-  model?: ModelVerdict;
+  /** What a reward model, or the policy itself, says in the place of the verifier that decides. */
+  model?: ModelVerdict | Unjudged;
   /** What the rules that compare it with the other samples of its task have said, where these are not at hand. */
   ruled?: readonly StoredRuleVerdict[] | undefined;
 }
@@ -156,6 +158,7 @@ function verdictsOrFailure(
   if (said instanceof GradusError) return { kind: 'failed', boundary: said.boundary, reason: said.message };
   const verdicts = verdictsIn(said, reward, escalated);
   if (!model) return verdicts;
+  if (isUnjudged(model)) return { kind: 'abstained', reason: model.unjudged, judge: model.judge };
   const decisive = reward.components.findIndex(({ role }) => role === 'outcome');
   return verdicts.map((verdict, i) => (i === decisive ? withModel(verdict, model) : verdict));
 }

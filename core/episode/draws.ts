@@ -2,8 +2,8 @@ import { randomKey } from '../random.ts';
 import type { RandomKey } from '../random.ts';
 import type { SampledBy } from './episode.ts';
 
-/** What is drawn of an episode: its tokens, and the tool that it is made to begin with. */
-export type DrawOf = 'rollout' | 'tool-choice';
+/** What is drawn of an episode: its tokens, the tool that it is made to begin with, and each sample of its judge. */
+export type DrawOf = 'rollout' | 'tool-choice' | `judge-${number}`;
 
 /** The key of an episode's draws: `place` is that of its task among all of the step, `sample` its number among the task's. */
 export const keyOfDraws = (

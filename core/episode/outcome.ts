@@ -27,7 +27,7 @@ export interface RewardComponent {
   evidence?: string;
 }
 
-/** What the models of a reward stage said of an episode: probabilities of success. */
+/** What the models of a reward stage said of an episode, probabilities of success; or the policy as its own judge. */
 export interface ModelVerdict {
   /** What they come to together. */
   score: number;
@@ -35,8 +35,22 @@ export interface ModelVerdict {
   uncertainty: number;
   /** What they come to at the end of each turn; of an episode without turns, at its end. */
   steps: number[];
-  /** What each said of the whole. */
+  /** What each said of the whole; of a judge, what each of its samples did that gave points. */
   members: number[];
+  /** Of a judge: what its verdict has cost. */
+  judge?: JudgeCost;
+}
+
+/** What it took the policy to judge an episode. */
+export interface JudgeCost {
+  /** Those that were drawn, whether or not they gave points. */
+  samples: number;
+  /** Sampled tokens of all of them. */
+  tokens: number;
+  /** What each sample said, its end. */
+  words: string[];
+  /** The transcript does not fit into the judge's context. */
+  tooLong?: true;
 }
 
 /** A score for each turn, where the verifier, or the reward model in its place, has judged turns. */
@@ -65,9 +79,16 @@ export type Outcome =
   | { kind: 'pending'; tier: Tier }
   /**
    * `ofSubject`: who should confirm it never can, so where success is counted this is none. `ruled`: what the rules that
-   * compare the samples of a task have said of it, where a higher tier may yet speak of it alone.
+   * compare the samples of a task have said of it, where a higher tier may yet speak of it alone. `judge`: the policy as its
+   * own judge gave no score.
    */
-  | { kind: 'abstained'; reason: string; ofSubject?: true; ruled?: StoredRuleVerdict[] }
+  | {
+      kind: 'abstained';
+      reason: string;
+      ofSubject?: true;
+      ruled?: StoredRuleVerdict[];
+      judge?: JudgeCost;
+    }
   | { kind: 'truncated'; limit: 'tokens' | 'turns'; reward: number; components: RewardComponent[] }
   /** `acted`: at the boundary `environment`, where the policy had already acted in the session. */
   | { kind: 'failed'; boundary: Boundary; reason: string; acted?: true };

@@ -5,7 +5,8 @@ import type { LadderTier } from '../ladder/policy.ts';
 import type { Refuse, SpecEnvironment } from './check.ts';
 import { ignoresScale } from '../algorithms/index.ts';
 import type { AlgorithmSpec } from '../algorithms/index.ts';
-import { amount, fraction, givenName, positive } from '../fields.ts';
+import { amount, count, fraction, givenName, positive } from '../fields.ts';
+import { RUBRIC } from '../reward/self-judge.ts';
 import { didYouMean } from '../did-you-mean.ts';
 import { checkRules, rewardRuleSchema, ruleOf, weightOfRules } from './reward-rules.ts';
 import type { RewardRule } from './reward-rules.ts';
@@ -94,6 +95,43 @@ export const rewardSchema = z
       .describe(
         'After its stage, a reward model judges training episodes in the place of the verifier that decides. That one still says what a success is, in training and on held-out tasks. With verification it speaks for the lowest tier, of what that has passed.',
       ),
+    judge: z
+      .strictObject({
+        by: z
+          .enum(['policy', 'reference'])
+          .default('policy')
+          .describe(
+            'policy: the checkpoint that the episodes of a group began with judges them. reference: what the first stage that is not supervised began with judges all of them.',
+          ),
+        rubric: z
+          .string()
+          .trim()
+          .min(1)
+          .max(8000, 'has at most 8000 characters')
+          .optional()
+          .describe(
+            'What each of up to five points is given for. Absent: five points for relevance, progress, the core, sound steps and a right result.',
+          ),
+        samples: count(16, 'the mean of a few is steady enough')
+          .default(3)
+          .describe('Samples of the judge for each episode; the mean of those that give points counts.'),
+        temperature: amount(2, 'what is sampled at more is noise')
+          .default(0.7)
+          .describe('Of these samples. 0 draws the likeliest tokens, which is one sample.'),
+        maxTokens: count(8192, 'a judgement is a few sentences and a score')
+          .default(256)
+          .describe('Tokens of one sample at most; what is cut off gives no points.'),
+        stages: z
+          .array(givenName)
+          .nonempty()
+          .max(64, 'has at most 64 stages')
+          .optional()
+          .describe('The rl stages that are judged so. Absent: all that sample.'),
+      })
+      .optional()
+      .describe(
+        'The policy judges its own training episodes by a rubric, 0 to 5 points, in the place of the verifier that decides. That one still says what a success is, in training and on held-out tasks.',
+      ),
     normalization: z
       .literal('environment')
       .optional()
@@ -124,6 +162,8 @@ export interface RewardSpec extends Pick<WrittenReward, 'components' | 'truncate
   rules?: RewardRule[];
   /** A reward stage whose models judge training episodes once it has ended. */
   model?: RewardModelSpec;
+  /** The policy judges its own training episodes. */
+  judge?: JudgeSpec;
   normalization?: 'environment';
   /** What is not the outcome weighs more than it; whoever judges the model should know. */
   shapingMayDominate?: true;
@@ -132,6 +172,9 @@ export interface RewardSpec extends Pick<WrittenReward, 'components' | 'truncate
 }
 /** Who judges in the place of the verifier that decides. */
 export type RewardModelSpec = Omit<NonNullable<WrittenReward['model']>, 'escalate'> & { deviations: number };
+
+/** The policy as its own judge; `stages`: the rl stages that it judges in, absent: all that sample. */
+export type JudgeSpec = NonNullable<WrittenReward['judge']> & { rubric: string };
 
 export type RewardComponentSpec = WrittenReward['components'][number];
 
@@ -148,7 +191,7 @@ export const learnedTierOf = (
 });
 
 export function rewardSpecOf(
-  { components, ensembles, rules, model, normalization, shapingMayDominate, truncated }: WrittenReward,
+  { components, ensembles, rules, model, judge, normalization, shapingMayDominate, truncated }: WrittenReward,
   sampling: SamplingSpec,
   verification: VerificationSpec | undefined,
 ): RewardSpec {
@@ -160,6 +203,7 @@ export function rewardSpecOf(
     ...(ensembles && { ensembles: ensembles.map((one) => ({ ...one, deviations: one.deviations ?? 1 })) }),
     ...(rules && { rules: rules.map((rule) => ruleOf(rule, outcome, sampling)) }),
     ...(model && { model: { stage: model.stage, by: model.by, deviations: model.deviations ?? 1 } }),
+    ...(judge && { judge: { ...judge, rubric: judge.rubric ?? RUBRIC } }),
     ...(normalization && { normalization }),
     ...(shapingMayDominate && { shapingMayDominate }),
     ...(lowest && { ladder: { verifier: lowest.verifier, passAtLeast: lowest.passAtLeast } }),
@@ -319,6 +363,68 @@ export function checkRewardModel(
     refuse([...at, 'escalate'], 'does nothing without verification: there is no tier to escalate to');
   if (branches)
     refuse(at, 'a reward model reads one sequence: set agent.branches to "fail", or leave out the model');
+}
+
+/** What a judge must go with: rollouts of the local decoder, and a verifier that is asked about every episode. */
+export function checkJudge(
+  { judge, model, components, rules = [] }: WrittenReward,
+  {
+    stages,
+    hasLadder,
+    branches,
+    policy,
+    maxPositions,
+  }: {
+    stages: readonly { kind: string; name: string; collect?: { kind: string }; selfPlay?: unknown }[];
+    hasLadder: boolean;
+    branches: boolean;
+    policy: { kind: string } | undefined;
+    /** Of a model from scratch. */
+    maxPositions: number | undefined;
+  },
+  refuse: Refuse,
+): void {
+  if (!judge) return;
+  const at = ['reward', 'judge'];
+  const sampling = stages.filter(({ kind, collect }) => kind === 'rl' && collect?.kind !== 'stored');
+  const names = sampling.map(({ name }) => name);
+  judge.stages?.forEach((name, i) => {
+    if (!names.includes(name))
+      refuse([...at, 'stages', i], `"${name}" is no rl stage that samples${didYouMean(name, names)}`);
+    if (judge.stages!.indexOf(name) !== i) refuse([...at, 'stages', i], `"${name}" is named twice`);
+  });
+  const judged = sampling.filter(({ name }) => judge.stages?.includes(name) ?? true);
+  if (sampling.length === 0) refuse(at, 'no rl stage samples: nothing would be judged');
+  if (judged.some(({ selfPlay }) => selfPlay !== undefined))
+    refuse(
+      at,
+      'proposals of self-play are paid by verified success: leave out the one or the other, or name the other stages in judge.stages',
+    );
+  if (model) refuse(at, 'a reward model judges already: leave out reward.model or reward.judge');
+  if (hasLadder)
+    refuse(at, 'does not go with verification, whose tiers decide: leave out the one or the other');
+  if (branches)
+    refuse(at, 'a judge reads one transcript: set agent.branches to "fail", or leave out the judge');
+  if (policy && policy.kind !== 'onnx')
+    refuse(
+      at,
+      'the decoder of rollout workers judges, and policy names servers or what they have sampled: leave out policy or the judge',
+    );
+  if (maxPositions !== undefined && judge.maxTokens >= maxPositions)
+    refuse(
+      [...at, 'maxTokens'],
+      `the model holds ${maxPositions} tokens, rubric and transcript among them: lower it, or raise model.maxPositions`,
+    );
+  if (judge.temperature === 0 && judge.samples > 1)
+    refuse([...at, 'samples'], `at temperature 0 all ${judge.samples} say the same: set it to 1`);
+  const decisive = components.find(({ role }) => role === 'outcome')?.verifier;
+  rules.forEach((rule, i) => {
+    if (rule.kind === 'process' && rule.verifier === decisive)
+      refuse(
+        ['reward', 'rules', i, 'verifier'],
+        `the judge speaks for "${decisive}", and scores no single steps: name another component`,
+      );
+  });
 }
 
 /**

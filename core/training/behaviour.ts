@@ -1,4 +1,4 @@
-import type { BehaviourCounts, ComponentCounts, ModelCounts } from './step-facts.ts';
+import type { BehaviourCounts, ComponentCounts, JudgeCounts, ModelCounts } from './step-facts.ts';
 
 export const noBehaviour = (): BehaviourCounts => ({
   episodes: 0,
@@ -60,7 +60,12 @@ const addComponents = (a: ComponentCounts, b: ComponentCounts): ComponentCounts 
   };
 };
 
-const addModels = (a: ModelCounts, b: ModelCounts): ModelCounts => ({
+const addModels = (a: ModelCounts, b: ModelCounts): ModelCounts => {
+  const judge = a.judge && b.judge ? addJudges(a.judge, b.judge) : (a.judge ?? b.judge);
+  return { ...addSums(a, b), ...(judge && { judge }) };
+};
+
+const addSums = (a: ModelCounts, b: ModelCounts): ModelCounts => ({
   judged: a.judged + b.judged,
   score: a.score + b.score,
   uncertainty: a.uncertainty + b.uncertainty,
@@ -68,6 +73,23 @@ const addModels = (a: ModelCounts, b: ModelCounts): ModelCounts => ({
   excess: a.excess + b.excess,
   squaredError: a.squaredError + b.squaredError,
 });
+
+const addJudges = (a: JudgeCounts, b: JudgeCounts): JudgeCounts => ({
+  unjudged: a.unjudged + b.unjudged,
+  tooLong: a.tooLong + b.tooLong,
+  samples: a.samples + b.samples,
+  readable: a.readable + b.readable,
+  tokens: a.tokens + b.tokens,
+  score: a.score + b.score,
+  scoreSquared: a.scoreSquared + b.scoreSquared,
+  verified: a.verified + b.verified,
+  verifiedSquared: a.verifiedSquared + b.verifiedSquared,
+  product: a.product + b.product,
+});
+
+/** Tokens that the policy has sampled as its own judge. */
+export const judgeTokens = ({ components }: Pick<BehaviourCounts, 'components'>): number =>
+  Object.values(components).reduce((sum, { model }) => sum + (model?.judge?.tokens ?? 0), 0);
 
 function addByName<T>(a: Record<string, T>, b: Record<string, T>, add: (x: T, y: T) => T): Record<string, T> {
   const sum = new Map(Object.entries(a));

@@ -3,6 +3,9 @@ import type { TrainingPorts } from '../ports.ts';
 import type { BlobRef, MadeTaskRef } from '../refs.ts';
 import type { GroupRequest, GroupResult, RelabelResult, Span, StoredResult } from '../requests.ts';
 import type { Plan } from '../algorithms/method.ts';
+import type { RewardSpec } from '../schema/reward.ts';
+import type { RlStageSpec } from '../schema/stages/rl.ts';
+import { judgeTokens } from './behaviour.ts';
 import { shareOut, summarize } from './evaluation.ts';
 import type { RolloutSummary } from './evaluation.ts';
 import type { CollectSpec } from '../schema/collect.ts';
@@ -287,7 +290,10 @@ export async function collect(
     moves: escalated?.moves ?? [],
     greedy: trajectoriesOf(greedy),
     greedyFailure: plan.greedy && trajectoriesOf(greedy).length === 0 ? greedy[0]?.failure : undefined,
-    otherTokens: sampledTokensOf([...greedy, ...corrections]) + opponents.sampledTokens,
+    otherTokens:
+      sampledTokensOf([...greedy, ...corrections]) +
+      judgeTokensOf([...greedy, ...corrections]) +
+      opponents.sampledTokens,
     ...(played && { played: { made: played.made, facts: played.facts } }),
     spans: [...sampled, ...greedy, ...corrections, relabelled, escalated, played].flatMap(
       (one) => one?.spans ?? [],
@@ -296,7 +302,7 @@ export async function collect(
 }
 
 const commonOf = (
-  { spec, stage, rewardModel }: StageInput,
+  { spec, stage, rewardModel, reference }: StageInput,
   { checkpoint, adjusted }: Pick<DrawnFrom, 'checkpoint' | 'adjusted'>,
   step: number,
 ): Omit<GroupRequest, 'group' | 'firstTask' | 'tasks' | 'retries'> => ({
@@ -312,7 +318,13 @@ const commonOf = (
   ...(stage.exploration?.toolChoice && { toolChoice: stage.exploration.toolChoice }),
   reward: spec.reward,
   ...(rewardModel && { rewardModel }),
+  ...(judgesIn(spec.reward, stage) && {
+    judge: { checkpoint: spec.reward.judge!.by === 'reference' ? reference : checkpoint },
+  }),
 });
+
+const judgesIn = ({ judge }: RewardSpec, { name }: Pick<RlStageSpec, 'name'>): boolean =>
+  judge !== undefined && (judge.stages?.includes(name) ?? true);
 
 /** Tasks that teach something. */
 const teaching = (results: readonly GroupResult[], { refillBy }: Pick<Plan, 'refillBy'>): number =>
@@ -324,6 +336,9 @@ const teaching = (results: readonly GroupResult[], { refillBy }: Pick<Plan, 'ref
 
 const sampledTokensOf = (results: readonly GroupResult[]): number =>
   results.reduce((sum, { sampledTokens }) => sum + sampledTokens, 0);
+
+const judgeTokensOf = (results: readonly GroupResult[]): number =>
+  results.reduce((sum, { behaviour }) => sum + judgeTokens(behaviour), 0);
 
 const trajectoriesOf = (results: readonly Pick<GroupResult, 'trajectories'>[]): BlobRef[] =>
   results.flatMap(({ trajectories }) => (trajectories === null ? [] : [trajectories]));

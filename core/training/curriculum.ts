@@ -131,6 +131,7 @@ async function begin(ports: CurriculumPorts, spec: CurriculumSpec): Promise<Curr
       ),
     }),
     ...(episodesOf.length > 0 && { episodesOf }),
+    ...(spec.reward.judge && { judge: spec.reward.judge }),
   });
   const policies = withPolicy(spec, {}, INITIALIZE, checkpoint);
   return { checkpoint, reference: null, before: null, steps: 0, stages: [], ...policies };

@@ -4,7 +4,9 @@ import { rate } from '../statistics/intervals.ts';
 import type { Proportion } from '../statistics/intervals.ts';
 import type { ArmTally, GapBin } from '../requests.ts';
 import { total } from './stage-policy.ts';
-import type { BatchFacts, RolloutFacts, StepFacts } from './step-facts.ts';
+import { correlationOf } from '../reward/self-judge.ts';
+import { judgeTokens } from './behaviour.ts';
+import type { BatchFacts, ModelCounts, RolloutFacts, StepFacts } from './step-facts.ts';
 
 /** Numbers by name, as a chart has them; what a step does not know has no entry. */
 export type Figures = Record<string, number>;
@@ -56,9 +58,9 @@ export function figuresOf(step: StepFacts): Figures {
   ) as Figures;
 }
 
-/** Tokens that a step has sampled to learn from: baselines and corrections are among them, evaluations are not. */
+/** Tokens that a step has sampled to learn from: baselines, corrections and judgements are among them, evaluations are not. */
 export const sampledToLearn = ({ rollout }: Pick<StepFacts, 'rollout'>): number =>
-  (rollout?.sampledTokens ?? 0) + (rollout?.otherTokens ?? 0);
+  (rollout?.sampledTokens ?? 0) + (rollout?.otherTokens ?? 0) + (rollout ? judgeTokens(rollout) : 0);
 
 /** Tokens that were sampled to learn from, and those of them that something was learnt from. */
 export interface TrainedTokens {
@@ -81,6 +83,18 @@ export const addTokens = (a: TrainedTokens | null, b: TrainedTokens | null): Tra
 
 export const trainedShare = (tokens: TrainedTokens | null): number | null =>
   tokens && share(tokens.taught, tokens.sampled);
+
+/** Of the policy as its own judge; nothing of reward models. */
+function ofJudge({ judged, compared, judge }: ModelCounts): [string, number | null][] {
+  if (!judge) return [];
+  return [
+    figure('judge/correlation', correlationOf(compared, judge)),
+    figure('judge/unjudged', share(judge.unjudged, judged + judge.unjudged)),
+    figure('judge/too-long', share(judge.tooLong, judged + judge.unjudged)),
+    figure('judge/readable', share(judge.readable, judge.samples)),
+    figure('judge/tokens', judge.tokens),
+  ];
+}
 
 function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, number | null][] {
   const { episodes, turns, rewardGroups, answers, outcomes } = rollout;
@@ -105,6 +119,7 @@ function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, nu
             // By how much it gives more than the verifier that it stands for, and how far off it is.
             figure('reward-model/excess', share(model.excess, model.compared)),
             figure('reward-model/squared-error', share(model.squaredError, model.compared)),
+            ...ofJudge(model),
           ]
         : []),
       figure(`score/${verifier}`, share(score, scored)),

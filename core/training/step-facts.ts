@@ -8,6 +8,7 @@ import type { Decision, Question } from '../question.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { EnvironmentScale } from '../reward/normalization.ts';
 import type { RewardModelQuality } from '../reward/reward-model.ts';
+import type { AgreementSums } from '../reward/self-judge.ts';
 import type { ArmTally, LearnerMetrics } from '../requests.ts';
 import type { TimeSplit } from '../time/time-split.ts';
 import type { Criterion } from './enough.ts';
@@ -261,6 +262,20 @@ export interface ModelCounts {
   compared: number;
   excess: number;
   squaredError: number;
+  /** Where the policy is its own judge; absent of reward models. */
+  judge?: JudgeCounts;
+}
+
+/** What the policy came to as its own judge. Sums, so that groups add up. */
+export interface JudgeCounts extends AgreementSums {
+  /** Episodes that none of its samples has scored: they have no reward. */
+  unjudged: number;
+  /** Those whose transcript does not fit into its context: they are worth 0. */
+  tooLong: number;
+  /** Its samples, those of them that give points, and the tokens that were sampled for all of them. */
+  samples: number;
+  readable: number;
+  tokens: number;
 }
 
 export interface BatchFacts {

@@ -11,7 +11,7 @@ export interface TimelineBar {
 }
 
 /** In the order in which a group goes through them; others come after. */
-const ORDER = ['advance', 'dueCalls', 'callTool', 'resume', 'gather', 'verifyGroup'];
+const ORDER = ['advance', 'dueCalls', 'callTool', 'resume', 'gather', 'judgeOwn', 'verifyGroup'];
 
 /** A lane for each kind of activity. Times are milliseconds since the timeline's begin. */
 export function lanesOf(timeline: Timeline): { label: string; bars: TimelineBar[] }[] {

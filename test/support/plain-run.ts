@@ -43,9 +43,15 @@ export function plainRollout(
   const rolloutGroup = async (group: GroupRequest): Promise<GroupResult> => {
     const advanced = await rollouts.advance({ group }, signal);
     if (advanced.pages.length > 0) throw new Error('a plain run has no place for long tool calls');
-    const { rewardModel, ...open } = group;
+    const { rewardModel, judge: own, ...open } = group;
     const ended = { part: advanced.part, followed: [] };
-    const judging = rewardModel && (await judge({ group: open, ...ended, rewardModel }, signal));
+    const judging = rewardModel
+      ? await judge({ group: open, ...ended, rewardModel }, signal)
+      : own &&
+        (await rollouts.judgeOwn(
+          { group: open, ...ended, judge: { ...group.reward.judge!, ...own } },
+          signal,
+        ));
     const verified = await verification.verifyGroup(
       { group, ...ended, ...(judging && { judged: judging.judged }) },
       signal,

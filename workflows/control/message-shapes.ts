@@ -57,7 +57,12 @@ import type { HeededAlarm } from '../../core/diagnosis/act.ts';
 import { DIAGNOSES } from '../../core/diagnosis/alarm.ts';
 import type { Criterion } from '../../core/training/enough.ts';
 import type { ArmHowSolved } from '../../core/training/how-solved.ts';
-import type { BehaviourCounts, ComponentCounts, ModelCounts } from '../../core/training/step-facts.ts';
+import type {
+  BehaviourCounts,
+  ComponentCounts,
+  JudgeCounts,
+  ModelCounts,
+} from '../../core/training/step-facts.ts';
 import type { TrainedTokens } from '../../core/training/figures.ts';
 import type { TimeSplit } from '../../core/time/time-split.ts';
 
@@ -202,6 +207,20 @@ const modelCounts = object<ModelCounts>({
   compared: natural,
   excess: finite,
   squaredError: finite,
+  judge: optional(
+    object<JudgeCounts>({
+      unjudged: natural,
+      tooLong: natural,
+      samples: natural,
+      readable: natural,
+      tokens: natural,
+      score: finite,
+      scoreSquared: finite,
+      verified: finite,
+      verifiedSquared: finite,
+      product: finite,
+    }),
+  ),
 });
 const behaviour = object<BehaviourCounts>({
   episodes: natural,

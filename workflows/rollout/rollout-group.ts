@@ -35,13 +35,19 @@ export async function rolloutGroup(group: GroupRequest): Promise<GroupResult> {
 }
 
 async function rollOut(group: GroupRequest): Promise<GroupResult> {
-  const { tasks: _, retries: __, failed: ___, grows: ____, reward, rewardModel, ...open } = group;
+  const { tasks: _, retries: __, failed: ___, grows: ____, reward, rewardModel, judge, ...open } = group;
   const { advance } = group.agent ? agentActivities(group, group.agent) : rolloutActivities;
   const first = await advance({ group });
   const followed = await Promise.all(first.pages.map((page, number) => followChild(open, page, number)));
   const ended = { part: first.part, followed: followed.map(({ part }) => part) };
-  const judging =
-    rewardModel && (await learnerActivities.judgeEpisodes({ group: open, ...ended, rewardModel }));
+  const judging = rewardModel
+    ? await learnerActivities.judgeEpisodes({ group: open, ...ended, rewardModel })
+    : judge &&
+      (await rolloutActivities.judgeOwn({
+        group: open,
+        ...ended,
+        judge: { ...reward.judge!, ...judge },
+      }));
   const result = await verifierActivities.verifyGroup({
     group: { ...open, reward },
     ...ended,

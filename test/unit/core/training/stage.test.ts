@@ -29,6 +29,27 @@ async function train(
   return { ports, result };
 }
 
+test('the policy judges itself in the stages that say so, by the weights that sample or by those of the reference', async () => {
+  const judge = {
+    rubric: 'One point for each thing that is right.',
+    samples: 2,
+    temperature: 1,
+    maxTokens: 20,
+  };
+  const judgesOf = async (reward: object): Promise<(string | undefined)[]> => {
+    const ports = new ScriptedTraining({ heldOut: [0.5, 0.96] });
+    const { spec, ...input } = stageInput();
+    await trainStage(ports, { ...input, spec: { ...spec, reward: { ...spec.reward, ...reward } } }, null, go);
+    return ports.rollouts.map(([group]) => group!.judge?.checkpoint.weights);
+  };
+  expect(await judgesOf({ judge: { ...judge, by: 'policy' } })).toEqual(['warm-start-3', 'rl-1']);
+  expect(await judgesOf({ judge: { ...judge, by: 'reference' } })).toEqual(['reference', 'reference']);
+  expect(await judgesOf({ judge: { ...judge, by: 'policy', stages: ['other'] } })).toEqual([
+    undefined,
+    undefined,
+  ]);
+});
+
 const reasons = (ports: ScriptedTraining): string[] => ports.questions.map(({ reason }) => reason);
 
 /** A group of which no episode came to an end, as the durable run reports it. */
