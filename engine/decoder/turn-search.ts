@@ -25,7 +25,15 @@ export interface FoundTurn {
  */
 export class TurnSearch {
   /** Equal for those who wait for the same search. */
-  static key({ prefix, continuation, mask, maxNewTokens, stopTokens, sampling, beams }: SampleRequest): string {
+  static key({
+    prefix,
+    continuation,
+    mask,
+    maxNewTokens,
+    stopTokens,
+    sampling,
+    beams,
+  }: SampleRequest): string {
     const { width, groups, diversity } = beams!;
     const asked = [maxNewTokens, stopTokens, sampling.temperature, width, groups, diversity];
     return JSON.stringify([prefix, continuation, mask, asked]);
@@ -68,8 +76,7 @@ export class TurnSearch {
   }
 
   release(session: string): void {
-    for (const taker of this.takers.values())
-      if (taker.request.session === session) taker.released = true;
+    for (const taker of this.takers.values()) if (taker.request.session === session) taker.released = true;
   }
 
   /** A sequence has been fed: which tokens are likeliest to follow. */
