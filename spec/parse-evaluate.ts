@@ -136,7 +136,12 @@ function samplingOf(
 ): SamplingSpec {
   const given = Object.keys(Object(inside(written, 'sampling')) as object);
   const own = Object.fromEntries(Object.entries(sampling).filter(([field]) => given.includes(field)));
-  return { ...samplingSchema.parse(undefined), ...base?.sampling, ...own, ...(beams && { topK: 0, topP: 1 }) };
+  return {
+    ...samplingSchema.parse(undefined),
+    ...base?.sampling,
+    ...own,
+    ...(beams && { topK: 0, topP: 1 }),
+  };
 }
 
 function countOf(

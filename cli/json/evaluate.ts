@@ -22,6 +22,14 @@ const measured = z.strictObject({
   seed: count,
   samples: count.describe('of each task'),
   sampling: record('how it was sampled, as in a spec'),
+  beams: z
+    .strictObject({
+      width: count.describe('beams of a turn, in all groups together'),
+      groups: count,
+      diversity: z.number().describe('nats that a token costs for each beam of an earlier group that has it'),
+    })
+    .nullable()
+    .describe('how turns were searched for; null: they were sampled'),
   reward: record('what success is, as in a spec'),
   evaluateBy: z.string().nullable().describe('the tier that judged; null: fast verifiers alone'),
   verdicts: z
@@ -61,5 +69,5 @@ export const evaluateOutput = z.strictObject({
   difference: z
     .strictObject({ all: difference, arms: z.record(z.string(), difference) })
     .nullable()
-    .describe('paired, task by task; null without --against'),
+    .describe('paired, task by task; null without --against and --against-sampling'),
 });
