@@ -13,8 +13,7 @@ import type {
 import { dialectOfSpec } from '../../core/schema/dialect.ts';
 import { fits } from '../../core/ladder/budget.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
-import type { ModelConfig } from '../../core/model/config.ts';
-import type { BeamsSpec } from '../../core/schema/beams.ts';
+import { problemOfCaches } from '../../core/schema/beams.ts';
 import type { EvaluateSpec, ExpectedVerdicts } from '../../core/schema/evaluate.ts';
 import type { TaskSamples } from '../../core/training/evaluated.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
@@ -121,37 +120,17 @@ export function expectedVerdicts(
 
 const shown = (value: number): string => String(Number(value.toPrecision(6)));
 
-/** Keys and values of a turn's beams at most, bytes: a rollout worker has them beside its weights. */
-const MOST_BEAM_BYTES = 4 * 2 ** 30;
-
 function assertRoom(files: ModelFiles, { sampling, beams }: EvaluateSpec, named: string): void {
   const config = modelConfigOf(jsonOf(files, 'config.json'), jsonOf(files, 'tokenizer.json'));
-  const { maxPositions } = config;
-  if (sampling.maxCompletionTokens < maxPositions) {
-    const bytes = beams ? bytesOfBeams(config, beams, sampling.maxCompletionTokens) : 0;
-    if (bytes <= MOST_BEAM_BYTES) return;
-    throw new GradusError(
-      'spec',
-      'invalid',
-      `${EVALUATION_INPUT} was refused before anything was spent.\n  beams.width: the keys and values of ${beams!.width} beams of ${sampling.maxCompletionTokens} tokens take ${inGiB(bytes)} GiB, besides those of the prompt, and at most ${inGiB(MOST_BEAM_BYTES)} are allowed: lower it or sampling.maxCompletionTokens`,
-    );
-  }
-  throw new GradusError(
-    'spec',
-    'invalid',
-    `${EVALUATION_INPUT} was refused before anything was spent.\n  sampling.maxCompletionTokens: ${sampling.maxCompletionTokens} leaves no room for a prompt in the ${maxPositions} positions of ${named}: lower it`,
-  );
+  const { maxCompletionTokens: tokens } = sampling;
+  const problem =
+    tokens < config.maxPositions
+      ? beams && problemOfCaches(config, beams, tokens)
+      : `sampling.maxCompletionTokens: ${tokens} leaves no room for a prompt in the ${config.maxPositions} positions of ${named}: lower it`;
+  if (!problem) return;
+  const why = `${EVALUATION_INPUT} was refused before anything was spent.\n  ${problem}`;
+  throw new GradusError('spec', 'invalid', why);
 }
-
-const inGiB = (bytes: number): string => (bytes / 2 ** 30).toFixed(1);
-
-/** Keys and values of the beams that are open, and of each group's best, float32. */
-const bytesOfBeams = (
-  { layers, keyValueHeads, headSize }: ModelConfig,
-  { width, groups }: BeamsSpec,
-  tokens: number,
-): number =>
-  (width + groups) * tokens * 2 * layers * keyValueHeads * headSize * Float32Array.BYTES_PER_ELEMENT;
 
 /** Groups that an earlier execution has stored, with what is counted of them; null where there is none yet. */
 export async function adoptGroups(

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import type { Refuse } from './check.ts';
 import { count } from '../fields.ts';
+import type { ModelConfig } from '../model/config.ts';
+import type { Refuse } from './check.ts';
 
 /** Of one turn: as many sequences as a block of the decoder's caches holds. */
 export const MOST_BEAMS = 64;
@@ -77,4 +78,24 @@ export function checkBeams(
       ['beams'],
       'are turns of the policy, and an agent makes the episodes here: leave out beams, or measure without the agent, by "agent": null',
     );
+}
+
+/** Keys and values of a turn's beams at most, bytes: a rollout worker has them beside its weights. */
+const MOST_CACHE_BYTES = 4 * 2 ** 30;
+
+const inGiB = (bytes: number): string => (bytes / 2 ** 30).toFixed(1);
+
+/**
+ * Why a rollout worker has no room for the beams of turns of so many tokens, which is estimated: those that are open, and
+ * each group's best, in float32. undefined where it has.
+ */
+export function problemOfCaches(
+  { layers, keyValueHeads, headSize }: ModelConfig,
+  { width, groups }: BeamsSpec,
+  tokens: number,
+): string | undefined {
+  const perToken = 2 * layers * keyValueHeads * headSize * Float32Array.BYTES_PER_ELEMENT;
+  const bytes = (width + groups) * tokens * perToken;
+  if (bytes <= MOST_CACHE_BYTES) return undefined;
+  return `beams.width: the keys and values of ${width} beams of ${tokens} tokens take up to ${inGiB(bytes)} GiB, besides those of the prompt, and at most ${inGiB(MOST_CACHE_BYTES)} are allowed: lower it or sampling.maxCompletionTokens`;
 }
