@@ -31,6 +31,15 @@ const curvesOf = ({ spec, tasks }: StoredEvaluation, confidence: number) => ({
   ),
 });
 
+/** pass@k for each k up to the samples of a task. */
+function passesOf({ spec, measured }: StoredEvaluation, confidence: number) {
+  const { tries } = addHowSolved(measured.conduct ?? []);
+  return Array.from({ length: spec.evaluation.samples }, (_, i) => i + 1).flatMap((k) => {
+    const mean = passAtK(tries, k, confidence);
+    return mean === null ? [] : [{ k, ...mean }];
+  });
+}
+
 const armsOf = ({ spec }: StoredEvaluation): string[] => spec.evaluation.arms.map(armName);
 
 function differencesOf(first: StoredEvaluation, second: StoredEvaluation, confidence: number) {
@@ -67,6 +76,7 @@ export function summarizeEvaluations(
       policy: policy ?? null,
       agent: agent ?? null,
       meanReward: stored.measured.meanReward,
+      passAtK: passesOf(stored, confidence),
       ...curvesOf(stored, confidence),
     };
   };

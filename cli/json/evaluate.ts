@@ -2,16 +2,15 @@ import { z } from 'zod';
 import { blobRef, count, record } from './parts.ts';
 import { evaluation } from './runs.ts';
 
+const mean = z.strictObject({
+  mean: z.number().min(0).max(1),
+  n: count.describe('tasks'),
+  low: z.number(),
+  high: z.number(),
+});
+
 const within = z
-  .array(
-    z.strictObject({
-      most: count,
-      mean: z.number().min(0).max(1),
-      n: count.describe('tasks'),
-      low: z.number(),
-      high: z.number(),
-    }),
-  )
+  .array(z.strictObject({ most: count, ...mean.shape }))
   .describe('success with at most so many');
 
 const measured = z.strictObject({
@@ -46,6 +45,9 @@ const measured = z.strictObject({
     .describe('null: the decoder of rollout workers'),
   agent: record('what made the episodes, as in a spec').nullable().describe('null: no agent'),
   meanReward: z.number(),
+  passAtK: z
+    .array(z.strictObject({ k: count, ...mean.shape }))
+    .describe('pass@k for each k up to samples, over the tasks that have k judged samples'),
   withinTurns: within,
   withinTokens: within,
 });
