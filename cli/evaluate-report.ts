@@ -1,5 +1,6 @@
 import { armName } from '../core/names.ts';
 import { percent } from '../core/percent.ts';
+import type { BeamsSpec } from '../core/schema/beams.ts';
 import { measuredShare } from '../core/statistics/measured.ts';
 import { passAtK, passHatK } from '../core/statistics/pass-at-k.ts';
 import { samplesIn } from '../core/training/dimensions.ts';
@@ -30,6 +31,15 @@ const curvesOf = ({ spec, tasks }: StoredEvaluation, confidence: number) => ({
   ),
 });
 
+/** pass@k for each k up to the samples of a task. */
+function passesOf({ spec, measured }: StoredEvaluation, confidence: number) {
+  const { tries } = addHowSolved(measured.conduct ?? []);
+  return Array.from({ length: spec.evaluation.samples }, (_, i) => i + 1).flatMap((k) => {
+    const mean = passAtK(tries, k, confidence);
+    return mean === null ? [] : [{ k, ...mean }];
+  });
+}
+
 const armsOf = ({ spec }: StoredEvaluation): string[] => spec.evaluation.arms.map(armName);
 
 function differencesOf(first: StoredEvaluation, second: StoredEvaluation, confidence: number) {
@@ -49,7 +59,8 @@ export function summarizeEvaluations(
   confidence: number,
 ) {
   const of = (stored: StoredEvaluation) => {
-    const { run, split, seed, sampling, reward, verification, evaluation, policy, agent } = stored.spec;
+    const { run, split, seed, sampling, beams, reward, verification, evaluation, policy, agent } =
+      stored.spec;
     return {
       ...summarizeEvaluation(stored.measured, confidence),
       run,
@@ -58,12 +69,14 @@ export function summarizeEvaluations(
       seed,
       samples: evaluation.samples,
       sampling,
+      beams: beams ?? null,
       reward,
       evaluateBy: verification?.evaluateBy ?? null,
       verdicts: stored.verdicts ?? null,
       policy: policy ?? null,
       agent: agent ?? null,
       meanReward: stored.measured.meanReward,
+      passAtK: passesOf(stored, confidence),
       ...curvesOf(stored, confidence),
     };
   };
@@ -122,6 +135,11 @@ const verdictsLine = (
 ): string =>
   `verdicts of ${verifier}: ${asked} asked, of which ${computed} were computed for it, in ${seconds.toFixed(1)} s, for US$ ${usd.toFixed(2)}`;
 
+const beamsInWords = ({ width, groups, diversity }: BeamsSpec): string =>
+  groups === 1
+    ? `turns are the best of ${width} beams`
+    : `turns are the best of ${width} beams in ${groups} groups, λ = ${diversity}`;
+
 function linesOf(stored: StoredEvaluation, name: string, confidence: number): string[] {
   const { measured } = stored;
   const { tries } = addHowSolved(measured.conduct ?? []);
@@ -138,7 +156,9 @@ function linesOf(stored: StoredEvaluation, name: string, confidence: number): st
     `${name}success within ${what}: ${points.map((one) => `${one.most} ${percent(one.mean)}`).join('  ')}`;
   const { withinTurns, withinTokens } = curvesOf(stored, confidence);
   const unjudged = unjudgedOf(measured);
+  const { beams } = stored.spec;
   return [
+    ...(beams ? [`${name}${beamsInWords(beams)}`] : []),
     ...(ks.length === 0 ? [] : [`${name}${passes('pass@', passAtK)}`, `${name}${passes('pass^', passHatK)}`]),
     curve('turns', withinTurns),
     curve('tokens', withinTokens),

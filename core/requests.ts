@@ -21,6 +21,7 @@ import type { OptimizerSpec } from './schema/optimizer.ts';
 import type { HeldModel, OtherPolicySpec, ServedPolicySpec } from './schema/policy.ts';
 import type { RetentionSpec } from './schema/retention.ts';
 import type { JudgeSpec, RewardSpec } from './schema/reward.ts';
+import type { BeamsSpec } from './schema/beams.ts';
 import type { SamplingSpec } from './schema/sampling.ts';
 import type { SynthesisSpec } from './schema/stages/synthesis.ts';
 import type { ProposerArm } from './schema/stages/self-play.ts';
@@ -64,6 +65,8 @@ export interface GroupRequest {
   /** Makes the episodes; absent: the policy acts with the tools of the environment. */
   agent?: AgentSpec;
   sampling: SamplingSpec;
+  /** Turns are searched for, and not sampled; the first turn of sample i of several is the best beam of group i. */
+  beams?: BeamsSpec;
   reward: RewardSpec;
   /** Judges in the place of the verifier that decides; absent: nobody does. */
   rewardModel?: ServedRewardModel;
@@ -825,6 +828,8 @@ export interface EvaluationRequest {
   agent?: AgentSpec;
   split: Split;
   sampling: SamplingSpec;
+  /** As in a group. */
+  beams?: BeamsSpec;
   reward: RewardSpec;
   /** Absent: the fast tier has the last word. */
   verification?: VerificationSpec;

@@ -1,4 +1,5 @@
 import type { RandomKey } from '../core/random.ts';
+import type { BeamsSpec } from '../core/schema/beams.ts';
 import type { RolloutDtype } from '../core/schema/policy.ts';
 import type { LoraAdapter } from './lora/adapter.ts';
 import type { ModelConfig, Weights } from '../core/model/config.ts';
@@ -38,6 +39,13 @@ export interface SampleRequest {
   key: RandomKey;
   /** What is told beside each token that is drawn, for people: what is drawn does not depend on it. */
   alternatives?: AskedAlternatives;
+  /** The turn is searched for, and not drawn: neither `key` nor top-k and top-p say anything, which must cut nothing. */
+  beams?: AskedBeams;
+}
+
+/** A beam search of which the best beam of one group is wanted; of all groups where none is named. */
+export interface AskedBeams extends BeamsSpec {
+  group?: number;
 }
 
 /** So many of the likeliest tokens, and `also` these, whatever they are. */

@@ -1,7 +1,8 @@
 import type { Episode } from '../core/episode/episode.ts';
+import { GradusError } from '../core/errors.ts';
 import type { RandomKey } from '../core/random.ts';
 import type { Dialect } from './dialect/contract.ts';
-import type { Policy, SampleResult, SamplingSettings } from './policy.ts';
+import type { AskedBeams, Policy, SampleResult, SamplingSettings } from './policy.ts';
 import type { Tokenizer } from './tokenizer/tokenizer.ts';
 
 export interface TurnContext {
@@ -9,6 +10,8 @@ export interface TurnContext {
   tokenizer: Tokenizer;
   dialect: Pick<Dialect, 'stopTokens' | 'isOver'>;
   sampling: SamplingSettings;
+  /** The turn is searched for; throws GradusError('policy', 'beams') where only the text tells that it is over. */
+  beams?: AskedBeams;
   promptTokens: readonly number[];
   /** Unique among the sessions that the policy has. */
   policySession: string;
@@ -19,13 +22,17 @@ export interface TurnContext {
 /** Tokens that are sampled before the text of a turn is looked at again; those past its end are thrown away. */
 const PIECE_TOKENS = 32;
 
+/** Why turns of some dialects cannot be searched for. */
+export const NO_STOP_TOKEN =
+  'beams end at a stop token, and turns of this dialect at what they say: leave out beams, or choose a dialect with tokens that end a turn';
+
 /**
  * One turn of the policy, of `most` tokens at most. Where only the text tells that a turn is over, it is sampled in
  * pieces and cut after the token that ends it. Neither changes what is kept: a draw is a function of its position, and
  * where a turn ends depends on nothing behind it. `begun` is what the continuation has of the turn already.
  */
 export async function sampleTurn(
-  { policy, tokenizer, dialect, sampling, ...context }: TurnContext,
+  { policy, tokenizer, dialect, sampling, beams, ...context }: TurnContext,
   { tokens: continuation, mask }: Pick<Episode, 'tokens' | 'mask'>,
   most: number,
   begun: readonly number[] = [],
@@ -41,9 +48,11 @@ export async function sampleTurn(
         stopTokens: dialect.stopTokens,
         sampling: { temperature: sampling.temperature, topK: sampling.topK, topP: sampling.topP },
         key: context.key,
+        ...(beams && { beams }),
       },
       context.signal,
     );
+  if (beams && dialect.isOver) throw new GradusError('policy', 'beams', NO_STOP_TOKEN);
   if (!dialect.isOver) return sample(continuation, most);
   const tokens: number[] = [];
   const samplerLogprobs: number[] = [];

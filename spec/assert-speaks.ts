@@ -2,9 +2,11 @@ import { GradusError } from '../core/errors.ts';
 import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
 import { refusalOfCalls } from '../core/schema/dialect.ts';
 import type { DialectSpec } from '../core/schema/dialect.ts';
+import type { EvaluateSpec } from '../core/schema/evaluate.ts';
 import { tokenizerConfigOf, withDialect } from '../engine/dialect/checkpoint-dialect.ts';
 import type { ChatMessage, Dialect } from '../engine/dialect/contract.ts';
 import { openDialect } from '../engine/dialect/open-dialect.ts';
+import { NO_STOP_TOKEN } from '../engine/sample-turn.ts';
 import { Tokenizer } from '../engine/tokenizer/tokenizer.ts';
 import { environmentOf } from '../environments/host/environment-of.ts';
 import type { Environments } from '../environments/host/environment-of.ts';
@@ -22,7 +24,12 @@ const TWO_RESULTS = ['first gradus result', 'second gradus result'].map(
  */
 export function assertSpeaks(
   files: ModelFiles,
-  { stages, evaluation, sampling }: Pick<CurriculumSpec, 'stages' | 'evaluation' | 'sampling'>,
+  {
+    stages,
+    evaluation,
+    sampling,
+    beams,
+  }: Pick<CurriculumSpec, 'stages' | 'evaluation' | 'sampling'> & Pick<EvaluateSpec, 'beams'>,
   dialect: DialectSpec | undefined,
   environments: Environments,
   written = { what: 'the curriculum spec', at: 'model.dialect' },
@@ -41,6 +48,7 @@ export function assertSpeaks(
       spoken.promptTokens([{ role: 'user', content: 'task' }]);
       const refused = refusalOfCalls(spoken.name, sampling);
       if (refused) throw new GradusError('spec', 'invalid', `sampling.maxParallelCalls: ${refused}`);
+      if (beams && spoken.isOver) throw new GradusError('spec', 'invalid', `beams: ${NO_STOP_TOKEN}`);
       if ((sampling.maxParallelCalls ?? 1) > 1) assertTellsBoth(tokenizer, spoken);
     } catch (cause) {
       if (!(cause instanceof GradusError)) throw cause;

@@ -1,6 +1,7 @@
 import type { Refuse, SpecEnvironment, SpecEnvironments } from '../core/schema/check.ts';
 import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
 import { checkAgent } from '../core/schema/agent.ts';
+import { checkBeams } from '../core/schema/beams.ts';
 import { checkDialect } from '../core/schema/dialect.ts';
 import { evaluateSchema } from '../core/schema/evaluate.ts';
 import type { EvaluateSpec, WrittenEvaluate } from '../core/schema/evaluate.ts';
@@ -47,7 +48,7 @@ export function parseEvaluate(
   const shape = readEvaluate(written);
   const tasks = withLevels(shape.tasks, environments);
   const sampling = samplingOf(written, shape, base);
-  const { seed, split, samples, confidence, dialect } = shape;
+  const { seed, split, samples, confidence, dialect, beams } = shape;
   const used = tasks.flatMap(({ environment }) => environments.get(environment) ?? []);
   const problems: SpecProblem[] = [];
   const refuse: Refuse = (path, message) => void problems.push({ path, message });
@@ -76,6 +77,12 @@ export function parseEvaluate(
         shape.agent ? message : `${message}; or measure without the agent of the run, by "agent": null`,
       ),
   );
+  if (beams) {
+    const { topK, topP } = shape.sampling;
+    const cuts = [...(topK > 0 ? (['topK'] as const) : []), ...(topP < 1 ? (['topP'] as const) : [])];
+    const beside = { samples, cuts, served: shape.policy !== undefined, agent: agent !== undefined };
+    checkBeams(beams, beside, refuse);
+  }
   // The likeliest token needs no distribution.
   const topK = sampling.topK === 1 ? 0 : sampling.topK;
   checkPolicy(shape.policy, { ...sampling, topK }, refuse);
@@ -95,6 +102,7 @@ export function parseEvaluate(
     ...(agent && { agent }),
     ...(Object.keys(taskVersions).length > 0 && { taskVersions }),
     sampling,
+    ...(beams && { beams }),
     reward,
     ...(verification && { verification }),
     stages: [],
@@ -120,15 +128,20 @@ const withLevels = (tasks: WrittenEvaluate['tasks'], environments: SpecEnvironme
     levels: levels ?? [...(environments.get(environment)?.levels ?? [])],
   }));
 
-/** What was written, and the rest as in the run; a count that nobody wrote is no more than there are tasks. */
+/** What was written, and the rest as in the run, of which beams leave the cuts aside; a count that nobody wrote is no more than there are tasks. */
 function samplingOf(
   written: unknown,
-  { sampling }: WrittenEvaluate,
+  { sampling, beams }: WrittenEvaluate,
   base: CurriculumSpec | null,
 ): SamplingSpec {
   const given = Object.keys(Object(inside(written, 'sampling')) as object);
   const own = Object.fromEntries(Object.entries(sampling).filter(([field]) => given.includes(field)));
-  return { ...samplingSchema.parse(undefined), ...base?.sampling, ...own };
+  return {
+    ...samplingSchema.parse(undefined),
+    ...base?.sampling,
+    ...own,
+    ...(beams && { topK: 0, topP: 1 }),
+  };
 }
 
 function countOf(

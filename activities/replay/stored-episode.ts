@@ -92,6 +92,13 @@ export async function storedEpisode(
       `an agent made the episodes of ${name} of ${run}, with tools that it has in itself: they can be neither replayed nor forked. Their turns are stored: gradus episode shows them`,
     );
   }
+  if (sampled.beams) {
+    throw new GradusError(
+      'store',
+      'by-beams',
+      `the turns of ${name} of ${run} were searched for by beams, whole ones at a time: its episodes can be neither replayed nor forked token by token. An evaluation with the same flags finds the same ones`,
+    );
+  }
   const sampleAt = await drawnBy(store, place, group, episode, options);
   const keyAt = (position: number, what: DrawOf) =>
     keyOfDraws(sampled, { place: taskPlace, sample: sampleAt(position) }, what);

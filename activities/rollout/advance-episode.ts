@@ -7,7 +7,7 @@ import type { TaskRef } from '../../core/refs.ts';
 import type { SamplingSpec } from '../../core/schema/sampling.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { malformedObservation } from '../../engine/dialect/malformed.ts';
-import type { Policy, TurnPolicy } from '../../engine/policy.ts';
+import type { AskedBeams, Policy, TurnPolicy } from '../../engine/policy.ts';
 import { sampleTurn } from '../../engine/sample-turn.ts';
 import type { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { isDeath } from '../../environments/host/asks.ts';
@@ -29,6 +29,8 @@ export interface AdvanceContext {
   /** Those of the task. */
   tools: readonly ToolFacts[];
   sampling: SamplingSpec;
+  /** Turns are searched for; a group that is named is that of the first turn, and the best of all follows it. */
+  beams?: AskedBeams;
   /** Longest sequence that the model can hold, prompt included, tokens. */
   maxPositions: number;
   promptTokens: readonly number[];
@@ -73,7 +75,7 @@ async function takeTurns(context: AdvanceContext, episode: Episode): Promise<voi
     if (left <= 0) return truncate(episode, 'tokens');
     const by = await context.turnPolicy?.(episode.turns.length);
     const sampled = await sampleTurn(
-      { ...context, policy: by?.policy ?? context.policy },
+      { ...context, policy: by?.policy ?? context.policy, ...beamsOf(context, episode) },
       episode,
       left,
       begun,
@@ -102,6 +104,13 @@ async function takeTurns(context: AdvanceContext, episode: Episode): Promise<voi
       observe(context, episode, malformedObservation(action.reason));
     } else await makeCalls(context, episode);
   }
+}
+
+/** Those of the next turn. */
+function beamsOf({ beams }: Pick<AdvanceContext, 'beams'>, { turns }: Episode): { beams?: AskedBeams } {
+  if (!beams || turns.length === 0) return beams ? { beams } : {};
+  const { group: _, ...ofAll } = beams;
+  return { beams: ofAll };
 }
 
 /** Makes the calls that the last turn has left, one after the other, up to a long one or to the end of the episode. */

@@ -359,7 +359,17 @@ async function resolved(
 }
 
 /** What a group is, whatever is in it. */
-const headOf = ({ group, checkpoint, seed, stage, step, sampling, toolChoice, agent }: GroupRequest) => ({
+const headOf = ({
+  group,
+  checkpoint,
+  seed,
+  stage,
+  step,
+  sampling,
+  beams,
+  toolChoice,
+  agent,
+}: GroupRequest) => ({
   id: groupId(group),
   weights: checkpoint.weights,
   temperature: sampling.temperature,
@@ -368,6 +378,7 @@ const headOf = ({ group, checkpoint, seed, stage, step, sampling, toolChoice, ag
     stage,
     step,
     sampling,
+    ...(beams && { beams }),
     ...(toolChoice !== undefined && { toolChoice }),
     ...(agent && { agent: true as const }),
   },
@@ -608,7 +619,7 @@ async function takeEpisode(
   const { environment, tools } = toolsOfTask(deps, task);
   const { tokenizer } = lease;
   const dialect = lease.dialectFor(speaking(deps, task));
-  const { firstTask, toolChoice = 0 } = request;
+  const { firstTask, toolChoice = 0, beams } = request;
   const drawn = { place: firstTask + episode.task, sample: episode.sample };
   const sampler = isContinuing(request)
     ? deps.newest.episode(request, index, asker.signal)
@@ -633,6 +644,7 @@ async function takeEpisode(
           keyOfDraws(request, drawn, 'tool-choice'),
         ),
         sampling: request.sampling,
+        ...(beams && { beams: request.samples > 1 ? { ...beams, group: episode.sample } : beams }),
         maxPositions: room,
         promptTokens: task.promptTokens,
         episodeId: `${longName(request)}/${index}`,

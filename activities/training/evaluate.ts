@@ -13,6 +13,7 @@ import type {
 import { dialectOfSpec } from '../../core/schema/dialect.ts';
 import { fits } from '../../core/ladder/budget.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
+import { problemOfCaches } from '../../core/schema/beams.ts';
 import type { EvaluateSpec, ExpectedVerdicts } from '../../core/schema/evaluate.ts';
 import type { TaskSamples } from '../../core/training/evaluated.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
@@ -119,14 +120,16 @@ export function expectedVerdicts(
 
 const shown = (value: number): string => String(Number(value.toPrecision(6)));
 
-function assertRoom(files: ModelFiles, { sampling }: EvaluateSpec, named: string): void {
-  const { maxPositions } = modelConfigOf(jsonOf(files, 'config.json'), jsonOf(files, 'tokenizer.json'));
-  if (sampling.maxCompletionTokens < maxPositions) return;
-  throw new GradusError(
-    'spec',
-    'invalid',
-    `${EVALUATION_INPUT} was refused before anything was spent.\n  sampling.maxCompletionTokens: ${sampling.maxCompletionTokens} leaves no room for a prompt in the ${maxPositions} positions of ${named}: lower it`,
-  );
+function assertRoom(files: ModelFiles, { sampling, beams }: EvaluateSpec, named: string): void {
+  const config = modelConfigOf(jsonOf(files, 'config.json'), jsonOf(files, 'tokenizer.json'));
+  const { maxCompletionTokens: tokens } = sampling;
+  const problem =
+    tokens < config.maxPositions
+      ? beams && problemOfCaches(config, beams, tokens)
+      : `sampling.maxCompletionTokens: ${tokens} leaves no room for a prompt in the ${config.maxPositions} positions of ${named}: lower it`;
+  if (!problem) return;
+  const why = `${EVALUATION_INPUT} was refused before anything was spent.\n  ${problem}`;
+  throw new GradusError('spec', 'invalid', why);
 }
 
 /** Groups that an earlier execution has stored, with what is counted of them; null where there is none yet. */

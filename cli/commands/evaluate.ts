@@ -38,7 +38,11 @@ interface EvaluateOptions extends EvaluatedOptions {
   maxTurns?: number;
   maxParallelCalls?: number;
   maxTokens?: number;
+  beams?: number;
+  groups?: number;
+  diversity?: number;
   against?: string;
+  againstSampling?: boolean;
   verification?: string;
   evaluateBy?: string;
   dryRun?: boolean;
@@ -83,6 +87,18 @@ export function evaluateCommand(): Command {
       'tokens of an episode after its prompt (default: as in the run)',
       wholeFrom(1),
     )
+    .option('--beams <n>', 'turns are the best of so many beams, and not sampled', wholeFrom(1))
+    .option(
+      '--groups <n>',
+      'of beams, that avoid the tokens of each other; with --samples each begins with the beam of another group (default: 1)',
+      wholeFrom(1),
+    )
+    .option(
+      '--diversity <nats>',
+      'that a token costs for each beam of an earlier group that has it there; 0.5 with --groups is a beginning',
+      numberFrom(0, Infinity),
+    )
+    .option('--against-sampling', 'with --beams: the same with turns that are sampled, and the difference')
     .option('--against <model>', 'another model on the same tasks, with the paired difference')
     .option('--as <name>', "name in the store of a folder's model (default: the folder's name)")
     .option('--agent <what>', 'makes the episodes: a JSON file with "agent" as in a spec, or the URL of one')
@@ -114,7 +130,8 @@ export function evaluateCommand(): Command {
       const confidence = options.confidence ?? first.spec.evaluation.confidence;
       if (options.json) printJson('evaluate', summarizeEvaluations(first, second, confidence));
       else {
-        const names = [model, options.against ?? null] as const;
+        const other = options.againstSampling ? `${model}, sampled` : options.against;
+        const names = [model, other ?? null] as const;
         for (const text of evaluationTables(first, second, names, confidence)) print(text);
         for (const one of [first, second]) if (one) print(`episodes and figures: ${one.spec.run}`);
       }
@@ -123,11 +140,11 @@ export function evaluateCommand(): Command {
 
 /** Says what would be evaluated, before anything is spent. */
 async function dryRun(model: string, options: EvaluateOptions): Promise<void> {
-  if (options.json || options.against !== undefined)
+  if (options.json || options.against !== undefined || options.againstSampling)
     throw new GradusError(
       'spec',
       'dry-run',
-      '--dry-run says what one evaluation would be, in words: leave out --json and --against',
+      '--dry-run says what one evaluation would be, in words: leave out --json, --against and --against-sampling',
     );
   const one = await withTemporal(options, (temporal) => planned(temporal, options, model, inputOf(options)));
   const { count, samples } = one.spec.evaluation;
@@ -148,6 +165,12 @@ type Evaluations = [StoredEvaluation, StoredEvaluation | null];
 
 /** Both are checked before anything of either is spent; then one is measured after the other. */
 async function evaluations(model: string, options: EvaluateOptions): Promise<Evaluations> {
+  if (options.againstSampling && options.against !== undefined)
+    throw new GradusError(
+      'spec',
+      'two-others',
+      'one other evaluation stands beside the first: leave out --against or --against-sampling',
+    );
   return withTemporal(options, async (temporal) => {
     const { checkedEvaluate } = await import('../../runs/control/evaluate.ts');
     const input = inputOf(options);
@@ -163,6 +186,10 @@ async function evaluations(model: string, options: EvaluateOptions): Promise<Eva
       if (isFolder(model) || isAddress(model)) await checkedEvaluate(temporal, input);
     }
     const first = stored ?? (await planned(temporal, options, model, input));
+    if (options.againstSampling) {
+      const sampled = await planned(temporal, options, ...sampledInstead(first.spec));
+      return [await measured(temporal, options, first), await measured(temporal, options, sampled)];
+    }
     if (options.against === undefined) return [await measured(temporal, options, first), null];
     const other =
       (await storedEvaluation(options, options.against)) ??
@@ -264,11 +291,23 @@ function inputOf(options: EvaluateOptions): Record<string, unknown> {
     seed,
     confidence,
     sampling: Object.keys(sampling).length === 0 ? undefined : sampling,
+    beams: beamsOf(options),
     verification: verificationOf(options),
     reward: verifier === undefined ? undefined : { components: [{ verifier, role: 'outcome' }] },
     dialect: dialect === undefined ? undefined : { name: dialect },
     agent: options.agent === undefined ? undefined : agentOf(options.agent),
   });
+}
+
+/** undefined where turns are sampled. */
+function beamsOf({ beams: width, groups, diversity }: EvaluateOptions): unknown {
+  if (width !== undefined) return written({ width, groups, diversity });
+  if (groups === undefined && diversity === undefined) return undefined;
+  throw new GradusError(
+    'spec',
+    'no-beams',
+    '--groups and --diversity say how beams are searched: give --beams N, in all groups together',
+  );
 }
 
 /** Tiers of a file, or of the run; undefined where fast verifiers alone judge. */
@@ -285,6 +324,7 @@ function sameAs({
   split,
   seed,
   sampling,
+  beams,
   reward: whole,
   verification,
   agent,
@@ -302,7 +342,20 @@ function sameAs({
     evaluateBy: verification.evaluateBy,
   };
   const judged = { reward: same, ...(tiers && { verification: tiers }) };
-  return { tasks: tasksOf(arms), ...counts, split, seed, sampling, ...judged, agent: agent ?? null };
+  const sampled = { sampling, ...(beams && { beams }) };
+  return { tasks: tasksOf(arms), ...counts, split, seed, ...sampled, ...judged, agent: agent ?? null };
+}
+
+/** The same checkpoint, and what is asked of it where turns are sampled. */
+function sampledInstead(spec: EvaluateSpec): [checkpoint: string, input: Record<string, unknown>] {
+  if (!spec.beams || spec.model.kind !== 'from')
+    throw new GradusError(
+      'spec',
+      'no-beams',
+      '--against-sampling measures what beams are worth, and there are none here: give --beams N, or leave it out',
+    );
+  const { checkpoint, dialect } = spec.model;
+  return [checkpoint.manifest.key, written({ ...sameAs(spec), beams: undefined, dialect })];
 }
 
 function tasksOf(arms: readonly Arm[]): { environment: string; levels: number[] }[] {

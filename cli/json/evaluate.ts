@@ -2,16 +2,15 @@ import { z } from 'zod';
 import { blobRef, count, record } from './parts.ts';
 import { evaluation } from './runs.ts';
 
+const mean = z.strictObject({
+  mean: z.number().min(0).max(1),
+  n: count.describe('tasks'),
+  low: z.number(),
+  high: z.number(),
+});
+
 const within = z
-  .array(
-    z.strictObject({
-      most: count,
-      mean: z.number().min(0).max(1),
-      n: count.describe('tasks'),
-      low: z.number(),
-      high: z.number(),
-    }),
-  )
+  .array(z.strictObject({ most: count, ...mean.shape }))
   .describe('success with at most so many');
 
 const measured = z.strictObject({
@@ -22,6 +21,14 @@ const measured = z.strictObject({
   seed: count,
   samples: count.describe('of each task'),
   sampling: record('how it was sampled, as in a spec'),
+  beams: z
+    .strictObject({
+      width: count.describe('beams of a turn, in all groups together'),
+      groups: count,
+      diversity: z.number().describe('nats that a token costs for each beam of an earlier group that has it'),
+    })
+    .nullable()
+    .describe('how turns were searched for; null: they were sampled'),
   reward: record('what success is, as in a spec'),
   evaluateBy: z.string().nullable().describe('the tier that judged; null: fast verifiers alone'),
   verdicts: z
@@ -38,6 +45,9 @@ const measured = z.strictObject({
     .describe('null: the decoder of rollout workers'),
   agent: record('what made the episodes, as in a spec').nullable().describe('null: no agent'),
   meanReward: z.number(),
+  passAtK: z
+    .array(z.strictObject({ k: count, ...mean.shape }))
+    .describe('pass@k for each k up to samples, over the tasks that have k judged samples'),
   withinTurns: within,
   withinTokens: within,
 });
@@ -61,5 +71,5 @@ export const evaluateOutput = z.strictObject({
   difference: z
     .strictObject({ all: difference, arms: z.record(z.string(), difference) })
     .nullable()
-    .describe('paired, task by task; null without --against'),
+    .describe('paired, task by task; null without --against and --against-sampling'),
 });

@@ -1,6 +1,7 @@
 import type { Json } from '../json/json.ts';
 import type { Outcome } from './outcome.ts';
 import type { MadeTaskRef } from '../refs.ts';
+import type { BeamsSpec } from '../schema/beams.ts';
 import type { SamplingSpec } from '../schema/sampling.ts';
 
 /** A call that the policy wrote and that parsed: the tool may still not exist, or refuse the arguments. */
@@ -171,6 +172,8 @@ export interface SampledBy {
   sampling: SamplingSpec;
   /** Probability that an episode begins with a call of a tool that was drawn at random. */
   toolChoice?: number;
+  /** Turns were searched for with these. */
+  beams?: BeamsSpec;
   /** By an agent, which nobody but itself can start again. */
   agent?: true;
 }

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { count, givenName, name } from '../fields.ts';
 import { agentSchema } from './agent.ts';
+import { beamsSchema } from './beams.ts';
+import type { BeamsSpec } from './beams.ts';
 import type { CurriculumSpec } from './curriculum-spec.ts';
 import { dialectSchema } from './dialect.ts';
 import { evaluationSchema } from './evaluation.ts';
@@ -61,6 +63,7 @@ export const evaluateSchema = z
       })
       .prefault({})
       .describe('What is absent is as in the run that the checkpoint is from.'),
+    beams: beamsSchema.optional(),
     reward: rewardSchema
       .omit({ rules: true, normalization: true })
       .optional()
@@ -100,4 +103,6 @@ export type WrittenEvaluate = z.output<typeof evaluateSchema>;
 /** An evaluation, parsed, defaults filled in: a curriculum that has no stages, and only its report. */
 export interface EvaluateSpec extends CurriculumSpec {
   split: WrittenEvaluate['split'];
+  /** Absent: turns are sampled. */
+  beams?: BeamsSpec;
 }

@@ -81,6 +81,7 @@ export async function evaluate(
     ...(request.policy && { policy: request.policy }),
     ...(request.agent && { agent: request.agent }),
     sampling: request.sampling,
+    ...(request.beams && { beams: request.beams }),
     reward: request.reward,
   });
   const rolledOut = await ports.rollout(groups);

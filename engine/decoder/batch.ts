@@ -44,6 +44,19 @@ export class Batch {
     sequences[slot] = sequence;
   }
 
+  /** Seats a copy of a seated sequence, with a copy of its cache. */
+  fork(sequence: Sequence, copy: Sequence): void {
+    const { seats, slot } = this.seatOf(sequence);
+    const to = this.seatFor(seats.block.lengths[slot]! + copy.size);
+    to.sequences[to.block.adopt(seats.block, slot)] = copy;
+  }
+
+  /** Where a seated sequence is. */
+  seatOf(sequence: Sequence): { seats: Seats; slot: number } {
+    const seats = this.seats().find(({ sequences }) => sequences.includes(sequence))!;
+    return { seats, slot: seats.sequences.indexOf(sequence) };
+  }
+
   /** Takes a sequence out; the last one of its block moves into its slot. */
   remove({ block, sequences }: Seats, slot: number): void {
     block.remove(slot);

@@ -10,7 +10,9 @@ import { KvCache, type CachedSequence } from './kv-cache.ts';
 import { problemOf } from './request-problem.ts';
 import { logprobOf, Sampler } from './sampler.ts';
 import { Sequence } from './sequence.ts';
+import { mostNewTokens } from './sequence.ts';
 import type { SequenceToken } from './sequence.ts';
+import { TurnSearch } from './turn-search.ts';
 
 /** Sequences of a block: with fewer, weights are read more often; with more, nothing is gained. */
 const SLOTS = 64;
@@ -39,6 +41,8 @@ interface Model {
   batch: Batch;
   /** What is drawn where several sequences are fed a piece together. */
   draws: Draws;
+  /** Beam searches by what they search for. */
+  searches: Map<string, TurnSearch>;
 }
 
 type Order =
@@ -81,19 +85,26 @@ export class Scheduler {
   abort(id: number): void {
     const index = this.queue.findIndex((order) => order.id === id);
     if (index >= 0) this.queue.splice(index, 1);
-    for (const sequence of this.inFlight()) if (sequence.id === id) sequence.aborted = true;
+    for (const sequence of this.inFlight())
+      if (!sequence.search && sequence.id === id) sequence.aborted = true;
+    for (const [key, search] of this.model?.searches ?? []) {
+      search.abort(id);
+      if (search.isAborted) this.model!.searches.delete(key);
+    }
   }
 
   release(session: string): void {
     this.model?.cache.delete(sessionKey(session));
     for (const sequence of this.inFlight())
-      if (sequence.request.session === session) sequence.released = true;
+      if (!sequence.search && sequence.request.session === session) sequence.released = true;
+    for (const search of this.model?.searches.values() ?? []) search.release(session);
   }
 
   /** Drops all work and frees the model. */
   async dispose(): Promise<void> {
     this.queue.length = 0;
     for (const sequence of this.inFlight()) sequence.aborted = true;
+    this.model?.searches.clear();
     await this.running;
     await this.unload();
   }
@@ -118,7 +129,9 @@ export class Scheduler {
           continue;
         }
         await this.feedPieces(model);
+        this.growSearches(model);
         for (const seats of model.batch.seats()) await this.step(model, seats);
+        this.growSearches(model);
         model.batch.settle();
       }
     } finally {
@@ -131,7 +144,7 @@ export class Scheduler {
   private async admit(): Promise<void> {
     for (let order = this.queue[0]; order !== undefined; order = this.queue[0]) {
       const active = this.model?.batch.size ?? 0;
-      if (active > 0 && (order.type !== 'sample' || active >= this.settings.maxBatch)) return;
+      if (active > 0 && (order.type !== 'sample' || !this.hasRoom(order.request))) return;
       this.queue.shift();
       if (order.type === 'load') await this.load(order);
       else if (order.type === 'unload') {
@@ -139,6 +152,15 @@ export class Scheduler {
         this.replies.done(order.id);
       } else await this.start(order.id, order.request);
     }
+  }
+
+  /** A search keeps places for all of its beams, however many there are at a time; who joins one needs none. */
+  private hasRoom(request: SampleRequest): boolean {
+    const { batch, searches } = this.model!;
+    if (request.beams && searches.has(TurnSearch.key(request))) return true;
+    let taken = batch.sequences.filter(({ search }) => !search).length;
+    for (const { width } of searches.values()) taken += width;
+    return taken + (request.beams?.width ?? 1) <= this.settings.maxBatch;
   }
 
   private async load({ id, config, weights, exclusive }: { id: number } & LoadedModel): Promise<void> {
@@ -152,6 +174,7 @@ export class Scheduler {
         cache: new KvCache(this.settings.cacheBytes),
         batch: new Batch(kvShape(config), SLOTS),
         draws: new Draws(LANES),
+        searches: new Map(),
       };
       this.replies.done(id);
     } catch (cause) {
@@ -181,6 +204,10 @@ export class Scheduler {
       return;
     }
     const { config, cache, batch, sampler } = model;
+    if (request.beams && mostNewTokens(request, config.maxPositions) > 0) {
+      await this.search(model, id, request);
+      return;
+    }
     const known = cache.get(sessionKey(request.session));
     const sequence = new Sequence(id, request, config.maxPositions);
     if (known !== undefined) sequence.reuse(known);
@@ -203,6 +230,45 @@ export class Scheduler {
       if (sequence.result !== undefined) this.replies.sampled(id, sequence.result);
     } finally {
       this.admitting = undefined;
+    }
+  }
+
+  /** Joins the search that the request asks for, or begins it. */
+  private async search(model: Model, id: number, request: SampleRequest): Promise<void> {
+    const { config, cache, batch, sampler, searches } = model;
+    const key = TurnSearch.key(request);
+    const begun = searches.get(key);
+    const search = begun ?? new TurnSearch(request, config.maxPositions);
+    search.add(id, request);
+    if (begun) return;
+    searches.set(key, search);
+    const { root } = search;
+    const known = cache.get(sessionKey(request.session));
+    if (known !== undefined) root.reuse(known);
+    this.admitting = root;
+    try {
+      const entry = root.fed > 0 ? known! : await this.prefix(model, request.prefix);
+      if (root.aborted) return;
+      batch.add(root, entry.rows, request.prefix.length + root.fed);
+      if (request.continuation.length > 0) return;
+      const { temperature } = request.sampling;
+      search.told(root, sampler.likeliest(entry.logits!, 0, temperature, { most: search.width }));
+      this.growSearches(model);
+    } finally {
+      this.admitting = undefined;
+    }
+  }
+
+  /** Searches whose beams have been fed take a position, and those that are over are answered. */
+  private growSearches({ batch, cache, searches }: Model): void {
+    for (const [key, search] of searches) {
+      search.grow(batch);
+      if (!search.over) continue;
+      searches.delete(key);
+      for (const { id, result, session, cache: entry } of search.found()) {
+        if (session !== null) cache.set(sessionKey(session), entry);
+        this.replies.sampled(id, result);
+      }
     }
   }
 
@@ -232,6 +298,7 @@ export class Scheduler {
       const logits = await backend.feed(fed, draws);
       fed.forEach(({ block, sequence, slot, tokens }, lane) => {
         block.lengths[slot]! += tokens.length;
+        tellSearch(model, sequence, logits, lane);
         const drawn = drawnAt(draws, lane);
         sequence.advance(drawn && sequenceToken(model, sequence, logits, lane, drawn));
       });
@@ -251,6 +318,7 @@ export class Scheduler {
     const logits = model.backend.logits(block);
     for (const [slot, sequence] of sequences.entries()) {
       block.lengths[slot]!++;
+      tellSearch(model, sequence, logits, slot);
       const drawn = drawnAt(draws, slot);
       sequence.advance(drawn && sequenceToken(model, sequence, logits, slot, drawn));
     }
@@ -279,6 +347,20 @@ const drawnAt = (draws: Draws, row: number): SequenceToken | undefined =>
   draws.wanted[row] === 1
     ? { token: draws.token[row]!, logprob: draws.logprob(row), kept: draws.keptOf(row) }
     : undefined;
+
+/** Where a search is to take the token that follows what was fed, it is told which are likeliest. */
+function tellSearch(
+  { sampler, config }: Pick<Model, 'sampler' | 'config'>,
+  sequence: Sequence,
+  logits: Float32Array,
+  row: number,
+): void {
+  const { search, request, isNew } = sequence;
+  if (!search || !isNew) return;
+  const { temperature } = request.sampling;
+  const asked = { most: search.width };
+  search.told(sequence, sampler.likeliest(logits, row * config.vocabSize, temperature, asked));
+}
 
 /** What was drawn from a row of logits, with what else could have been, where the request asks for that. */
 function sequenceToken(

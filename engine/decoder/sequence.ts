@@ -1,6 +1,7 @@
 import { uniform } from '../../core/random.ts';
 import type { Alternative, SampleRequest, SampleResult, SamplingSettings } from '../policy.ts';
 import type { CachedSequence } from './kv-cache.ts';
+import type { TurnSearch } from './turn-search.ts';
 import { piecesOf } from './pieces.ts';
 import { MOST_TOP_K } from '../../core/names.ts';
 
@@ -13,10 +14,12 @@ export interface SequenceToken {
   alternatives?: Alternative[];
 }
 
-/** One request while it is being decoded: which of its tokens have been fed, and what was sampled. */
+/** One request while it is being decoded: which of its tokens have been fed, and what was sampled. A search has several. */
 export class Sequence {
   readonly id: number;
   readonly request: SampleRequest;
+  /** Says what follows its tokens, and when it is over; absent: it draws them itself. */
+  readonly search: TurnSearch | undefined;
   /** Nobody waits for the answer any more. */
   aborted = false;
   /** The episode ended while this turn ran: its cache is not worth keeping. */
@@ -32,12 +35,21 @@ export class Sequence {
   private readonly alternatives: Alternative[][] = [];
   private readonly limit: number;
 
-  constructor(id: number, request: SampleRequest, maxPositions: number) {
+  constructor(id: number, request: SampleRequest, maxPositions: number, search?: TurnSearch) {
     this.id = id;
     this.request = request;
+    this.search = search;
     this.pieces = piecesOf(request.continuation.length, request.mask);
-    const room = maxPositions - request.prefix.length - request.continuation.length;
-    this.limit = Math.max(0, Math.min(request.maxNewTokens, room));
+    this.limit = mostNewTokens(request, maxPositions);
+  }
+
+  /** Another one that has got as far, and whose cache is a copy. */
+  fork(maxPositions: number): Sequence {
+    const copy = new Sequence(this.id, this.request, maxPositions, this.search);
+    copy.fed = this.fed;
+    copy.done = this.done;
+    copy.tokens.push(...this.tokens);
+    return copy;
   }
 
   /**
@@ -80,6 +92,7 @@ export class Sequence {
 
   /** The answer, once the turn is over. */
   get result(): SampleResult | undefined {
+    if (this.search) return undefined;
     const { tokens, samplerLogprobs, kept, alternatives } = this;
     const { topK } = this.request.sampling;
     const sampled = {
@@ -95,7 +108,12 @@ export class Sequence {
 
   /** What is to be drawn when `next` has been fed: nothing while history is fed. */
   get wanted(): { sampling: SamplingSettings; u: number } | undefined {
-    return this.aborted || this.fed + this.size < this.request.continuation.length ? undefined : this.draw;
+    return this.search || !this.isNew ? undefined : this.draw;
+  }
+
+  /** Whether a new token follows `next`, for somebody who waits for it. */
+  get isNew(): boolean {
+    return !this.aborted && this.fed + this.size >= this.request.continuation.length;
   }
 
   /** The draw of the token that follows everything so far. */
@@ -111,6 +129,11 @@ export class Sequence {
     if (drawn !== undefined) this.append(drawn);
   }
 
+  /** What its search has it fed next. */
+  extend(token: number): void {
+    this.tokens.push(token);
+  }
+
   append({ token, logprob, kept, alternatives }: SequenceToken): void {
     this.tokens.push(token);
     this.samplerLogprobs.push(logprob);
@@ -118,3 +141,9 @@ export class Sequence {
     if (alternatives) this.alternatives.push(alternatives);
   }
 }
+
+/** Tokens that a turn may have: what is asked for and the model has room for. */
+export const mostNewTokens = (
+  { prefix, continuation, maxNewTokens }: SampleRequest,
+  maxPositions: number,
+): number => Math.max(0, Math.min(maxNewTokens, maxPositions - prefix.length - continuation.length));

@@ -46,6 +46,7 @@ import {
 import type { Shape } from '../../core/json/shape.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { AgentSpec } from '../../core/schema/agent.ts';
+import type { BeamsSpec } from '../../core/schema/beams.ts';
 import type { OtherPolicySpec } from '../../core/schema/policy.ts';
 import type { SamplingSpec } from '../../core/schema/sampling.ts';
 import type { Arm } from '../../core/schema/tasks.ts';
@@ -338,6 +339,7 @@ export const evaluationRequest = object<EvaluationRequest>({
   samples: optional(between(1, 1e6)),
   split,
   sampling: inside<SamplingSpec>(),
+  beams: optional(inside<BeamsSpec>()),
   reward: inside<RewardSpec>(),
   verification: optional(verification as Shape<VerificationSpec>),
   distinct: optional(yes),

@@ -42,7 +42,7 @@ export async function evaluate(written: unknown): Promise<EvaluateOutcome> {
   const { spec, expected } = opened;
   const told = { spec, ...(expected && { expected }) };
   if (opened.dryRun || spec === null) return { run: null, evaluation: null, ...told };
-  const { run, seed, sampling, reward, verification, split, policy, agent } = spec;
+  const { run, seed, sampling, beams, reward, verification, split, policy, agent } = spec;
   const { arms, count, samples } = spec.evaluation;
   upsertSearchAttributes(searchAttributes({ run }));
   // Nothing is trained, so log-probs of any temperature will do.
@@ -66,6 +66,7 @@ export async function evaluate(written: unknown): Promise<EvaluateOutcome> {
     ...(policy && { policy }),
     ...(agent && { agent }),
     sampling,
+    ...(beams && { beams }),
     reward,
     ...(verification && { verification }),
     adopts: true,

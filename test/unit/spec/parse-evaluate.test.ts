@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { problemOfCaches } from '../../../core/schema/beams.ts';
 import type { SpecEnvironment } from '../../../core/schema/check.ts';
 import { parseEvaluate, readEvaluate } from '../../../spec/parse-evaluate.ts';
 import { parseSpec } from '../../../spec/parse-spec.ts';
 import type { CurriculumSpec } from '../../../core/schema/curriculum-spec.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
+import { smallConfig } from '../../support/engine/random-model.ts';
 import { environments } from './problems-of.ts';
 
 const tasks = [{ environment: 'calculator', levels: [1] }];
@@ -199,4 +201,43 @@ test.each([
 test('a dry run may be asked about tasks alone', () => {
   expect(readEvaluate({ tasks, dryRun: true }).checkpoint).toBeUndefined();
   expect(() => readEvaluate(undefined)).toThrow('the evaluation was refused');
+});
+
+describe('beams', () => {
+  const beams = { width: 4, groups: 4, diversity: 0.5 };
+
+  test('search among all tokens, whatever the run has cut; absent, turns are sampled', () => {
+    const cut = { ...briefSpec(), sampling: { topK: 20, topP: 0.9 } };
+    const of = parseSpec(cut, 'base', environments) as unknown as CurriculumSpec;
+    const spec = parse({ beams, samples: 4 }, of);
+    expect(spec.beams).toEqual(beams);
+    expect(spec.sampling).toEqual({ ...of.sampling, topK: 0, topP: 1 });
+    expect(parse({}, of)).not.toHaveProperty('beams');
+    expect(parse({}, of).sampling).toMatchObject({ topK: 20, topP: 0.9 });
+    expect(parse({ beams: { width: 8 } }).beams).toEqual({ width: 8, groups: 1, diversity: 0 });
+  });
+
+  const policy = { kind: 'http', server: 'vllm', urls: ['http://127.0.0.1:8000'] };
+  test.each([
+    ['groups that do not share the width', { beams: { ...beams, width: 6 } }, 'beams.groups: 4 groups'],
+    ['more beams than a block holds', { beams: { ...beams, width: 68 } }, 'beams.width: must be at most 64'],
+    ['groups that are all the same', { beams: { ...beams, diversity: 0 } }, 'beams.diversity: of 0'],
+    ['a penalty with nobody to differ from', { beams: { width: 4, diversity: 1 } }, 'there is one'],
+    ['more samples than groups', { beams, samples: 5 }, 'samples: a search finds the same turn each time'],
+    ['top-k', { beams, sampling: { topK: 5 } }, 'sampling.topK: cuts what is sampled'],
+    ['top-p', { beams, sampling: { topP: 0.9 } }, 'sampling.topP: cuts what is sampled'],
+    ['servers that sample', { beams, policy }, 'beams: are searched for by the decoder'],
+    ['an agent', { beams, agent: { command: ['node', 'agent.mjs'] } }, 'an agent makes the episodes'],
+  ])('are refused with %s', (_, written, why) => {
+    expect(() => parse(written)).toThrow(why);
+  });
+
+  test('need memory, which is estimated', () => {
+    // Of Qwen2.5-0.5B: 2 · 24 layers · 2 heads · 64 numbers of 4 bytes for a token.
+    const model = { ...smallConfig, layers: 24, keyValueHeads: 2, headSize: 64 };
+    expect(problemOfCaches(model, beams, 4096)).toBeUndefined();
+    const wide = { ...beams, width: 64 };
+    expect(problemOfCaches(model, wide, 2048)).toBeUndefined();
+    expect(problemOfCaches(model, wide, 4096)).toContain('take up to 6.4 GiB');
+  });
 });
