@@ -2,7 +2,7 @@ import type { RandomStream } from '../../../../core/random.ts';
 import type { Level } from './levels.ts';
 import type { People } from './people.ts';
 import { constantsOf, execute, factsIn, nameOf, projection, RELATIONS } from './query.ts';
-import type { Query, Relation } from './query.ts';
+import type { Query, Relation, WhoIs } from './query.ts';
 import { searchesFor } from './searches.ts';
 
 /** A seed question grows by one of these. */
@@ -34,7 +34,7 @@ export function makeQuestion(
   for (let draw = 0; draw < MOST_DRAWS; draw++) {
     const drawn = layerWise(people, level, random);
     const layered = drawn && askable(drawn.question, people);
-    if (!layered) continue;
+    if (!layered || isRedundant(layered, people)) continue;
     if (expansion === 'layer-wise') return layered;
     return randomOfSize(people, drawn.seed, factsIn(layered.query), random);
   }
@@ -47,13 +47,29 @@ function askable(query: Query, { whoIs }: People): FormalQuestion | undefined {
   const constants = constantsOf(query);
   if (new Set(constants).size < constants.length || constants.some((name) => answers.has(name)))
     return undefined;
-  if (searchesFor(query, whoIs).length > MOST_SEARCHES) return undefined;
+  if (statesNobody(query, whoIs) || searchesFor(query, whoIs).length > MOST_SEARCHES) return undefined;
   return { query, answers: [...answers] };
 }
 
+/** Whether an intersection in it is empty: then it states what is not so, or what leads nowhere. */
+const statesNobody = (query: Query, whoIs: WhoIs): boolean =>
+  (query.kind === 'and' && execute(query, whoIs).size === 0) ||
+  childrenOf(query).some((child) => statesNobody(child, whoIs));
+
+/** Whether a part of an intersection or union can be left out, and the answer is the same. */
+const isRedundant = ({ query, answers }: FormalQuestion, { whoIs }: People): boolean =>
+  pathsOf(query).some((path) => {
+    const place = atPath(query, path);
+    if (place.kind !== 'and' && place.kind !== 'or') return false;
+    return place.parts.some((part) => {
+      const without = execute(withAt(query, path, part), whoIs);
+      return without.size === answers.length && answers.every((name) => without.has(name));
+    });
+  });
+
 /**
  * Layer by layer: each constant of the layer before gives way to a question whose answer it is. So all constants stand as
- * far from the answer, and each fact that is stated is needed. Undefined where the people drawn have no such facts.
+ * far from the answer. Undefined where the people drawn have no such facts.
  */
 function layerWise(
   people: People,
@@ -81,33 +97,25 @@ function seedWithOperation(people: People, random: RandomStream): Query | undefi
   const choice = random.int(1, 3);
   // R1(a) ∪ R2(b)
   if (choice === 1) {
-    const parts: [Query, Query] = [
-      projection(one, nameOf(constant)),
-      projection(other, nameOf(people.whose(other, random.pick(people.names)))),
-    ];
-    const [left, right] = parts.map((part) => execute(part, people.whoIs)) as [Set<string>, Set<string>];
-    return isWithin(left, right) || isWithin(right, left) ? undefined : { kind: 'or', parts };
+    const second = projection(other, nameOf(people.whose(other, random.pick(people.names))));
+    return { kind: 'or', parts: [projection(one, nameOf(constant)), second] };
   }
   // R(a ∪ b), of any two or of two who are the answer to a question together.
   const second =
     choice === 2
       ? people.whose(one, random.pick(people.names))
       : people.whoIs(other, people.whose(other, constant)).find((name) => name !== constant);
-  if (second === undefined || second === constant || people.whoIs(one, second).length === 0) return undefined;
+  if (second === undefined) return undefined;
   return projection(one, { kind: 'or', parts: [nameOf(constant), nameOf(second)] });
 }
 
-const isWithin = (part: ReadonlySet<string>, whole: ReadonlySet<string>): boolean =>
-  [...part].every((one) => whole.has(one));
-
-/** R1(a) ∩ R2(b) that is one person, and neither R1(a) nor R2(b) is. */
+/** R1(a) ∩ R2(b) that is this person alone. */
 function intersectionFor(name: string, people: People, random: RandomStream): Query | undefined {
   const [one, other] = random.shuffle([...RELATIONS]) as [Relation, Relation];
   const parts: [Query, Query] = [
     projection(one, nameOf(people.whose(one, name))),
     projection(other, nameOf(people.whose(other, name))),
   ];
-  if (parts.some((part) => execute(part, people.whoIs).size === 1)) return undefined;
   const both: Query = { kind: 'and', parts };
   return execute(both, people.whoIs).size === 1 ? both : undefined;
 }
