@@ -22,7 +22,7 @@ import {
   printQuery,
   RELATIONS,
 } from '../../../../../environments/families/search-qa/sets/query.ts';
-import type { Query } from '../../../../../environments/families/search-qa/sets/query.ts';
+import type { Query, Relation } from '../../../../../environments/families/search-qa/sets/query.ts';
 import { tell } from '../../../../../environments/families/search-qa/sets/tell.ts';
 import { inThisProcess } from '../../../../../environments/host/hosted-environment.ts';
 import { readRecipe } from '../../../../../recipes/recipe.ts';
@@ -282,8 +282,25 @@ describe('a policy that does not look anything up', () => {
         .replaceAll(/ is a \w+ of |\n/gu, ', ');
     });
     expect(sprayed[0]).toBeLessThan(0.01);
-    // What is left is level 1, whose answer is among them.
+    // What is left are lower levels, whose answer is among them.
     expect(sprayed[1]).toBeLessThan(0.35);
+  });
+
+  test('earns nothing by the facts beside the answer, from level 3 on, but where they are attached at random', async () => {
+    const { whoIs } = peopleOf('test');
+    const beside = (of: Sets): Promise<number[]> =>
+      Promise.all(
+        tasksOf(of, 'test')
+          .filter(({ ref }) => ref.level > 2)
+          .map(async (task) => {
+            const stated = [...task.prompt.matchAll(/Q is a (\w+) of ([A-Z]\w+)/gu)];
+            const names = stated.flatMap(([, relation, name]) => whoIs(relation as Relation, name!));
+            return (await exactAndF1(task, names.join(', ')))[0];
+          }),
+      );
+    expect(Math.max(...(await beside(layerWise)))).toBe(0);
+    const paid = await beside(atRandom);
+    expect(paid.filter((score) => score === 1).length / paid.length).toBeGreaterThan(0.15);
   });
 
   test('is paid for a set, however it is written, and not for a part of it, more than it, or a name twice', async () => {
@@ -322,7 +339,7 @@ test('the recipe has room for what an expert writes and reads', async () => {
       after = Math.max(after, tokens.length - mask.indexOf(1));
     }
   }
-  // Of 4,000 tasks the longest prompt has 61 tokens, and the longest episode 430 after its prompt.
+  // Of 1,000 tasks a level the longest prompt has 75 tokens, and the longest episode 430 after it: 477 in all.
   expect(prompt).toBeLessThanOrEqual(100);
   expect(after).toBeLessThanOrEqual(0.85 * sampling.maxCompletionTokens);
   expect(100 + sampling.maxCompletionTokens).toBeLessThanOrEqual(model.maxPositions);
