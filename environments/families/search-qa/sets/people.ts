@@ -10,7 +10,7 @@ import type { Relation, WhoIs } from './query.ts';
 export interface People {
   names: readonly string[];
   /** Each is of one a pupil, of one a guest, and so on. */
-  whose(relation: Relation, name: string): string;
+  whose: (relation: Relation, name: string) => string;
   whoIs: WhoIs;
   /** One passage a fact, in an order that says nothing: `Timo is a pupil of Bake.` */
   passages: readonly Passage[];
@@ -18,9 +18,9 @@ export interface People {
 }
 
 /** Of two of these is a name: 4,096, in which 64 tokens suffice to write them all. */
-const SYLLABLES = [...'bdfgklmnprstvwzh'].flatMap((consonant) =>
-  [...'aeio'].map((vowel) => consonant + vowel),
-);
+const SYLLABLES = 'bdfgklmnprstvwzh'
+  .split('')
+  .flatMap((consonant) => 'aeio'.split('').map((vowel) => consonant + vowel));
 /** With so many of one kind, and one's own fact of it, a search shows them all. */
 export const MOST_OF_ONE = 3;
 export const PASSAGES = MOST_OF_ONE + 1;

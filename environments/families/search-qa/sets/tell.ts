@@ -3,7 +3,7 @@ import type { Query } from './query.ts';
 
 const TARGET = 'Q';
 /** Of what stands between; more than any question has. */
-const UNKNOWNS = [...'ABCDEFGHIJKLMNOP'];
+const UNKNOWNS = 'ABCDEFGHIJKLMNOP'.split('');
 
 /**
  * A formal question in plain words, a sentence a projection, those first that others build on:
