@@ -10,6 +10,7 @@ import { programsEnvironment } from './programs/environment.ts';
 import { retailEnvironment } from './retail/environment.ts';
 import { searchCorpusEnvironment } from './search-qa/corpora/environment.ts';
 import { searchQaEnvironment } from './search-qa/environment.ts';
+import { searchSetsEnvironment } from './search-qa/sets/environment.ts';
 import { webShopEnvironment } from './web-shop/environment.ts';
 import { webShopBrowserEnvironment } from './web-shop/in-browser.ts';
 import { swePackagesEnvironment } from './swe/packages/environment.ts';
@@ -29,6 +30,8 @@ export const builtInEnvironments: Environment[] = [
   searchQaEnvironment(),
   searchCorpusEnvironment('foldoc', 'the Free On-line Dictionary of Computing'),
   searchCorpusEnvironment('python', "Python's library reference"),
+  searchSetsEnvironment('layer-wise'),
+  searchSetsEnvironment('random'),
   webShopEnvironment(),
   webShopBrowserEnvironment(),
   swePackagesEnvironment(),
