@@ -165,6 +165,19 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
       },
     }),
     ...ifKnown({
+      heading: 'Self-play: labels of the majority',
+      chart: {
+        ...along,
+        ...share,
+        series: known(
+          series('accuracy', 'self-play/label-accuracy'),
+          series('share of the majority', 'self-play/majority-share'),
+          series('tasks without a label', 'self-play/without-label'),
+          series('filtered tasks', 'self-play/filtered'),
+        ),
+      },
+    }),
+    ...ifKnown({
       heading: 'Self-play: tasks that are kept',
       chart: { ...along, low: 0, series: known(series('tasks', 'self-play/tasks')) },
     }),

@@ -52,6 +52,19 @@ const facts = jsonCodec<StepFacts & { format: string }>(
             successes: count,
             trials: count,
             kept: count,
+            labels: z
+              .looseObject({
+                tasks: count,
+                tooFew: count,
+                undecided: count,
+                tooHard: count,
+                tooEasy: count,
+                learnt: count,
+                shareSum: count,
+                right: count,
+                checked: count,
+              })
+              .optional(),
           })
           .optional(),
         fromFailures: z

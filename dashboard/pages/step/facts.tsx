@@ -64,6 +64,15 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
             {amountText(rollout.selfPlay.kept, 'task')} kept
           </Fact>
         )}
+        {rollout?.selfPlay?.labels && (
+          <Fact term="labels of the majority">
+            right{' '}
+            <Success of={{ successes: rollout.selfPlay.labels.right, trials: rollout.selfPlay.labels.checked }} />
+            ; of {amountText(rollout.selfPlay.labels.tasks, 'task')} {rollout.selfPlay.labels.learnt} learnt from,{' '}
+            {rollout.selfPlay.labels.tooHard} too hard, {rollout.selfPlay.labels.tooEasy} too easy,{' '}
+            {rollout.selfPlay.labels.undecided} undecided, {rollout.selfPlay.labels.tooFew} with too few answers
+          </Fact>
+        )}
         {rollout?.fromFailures && (
           <Fact term="tasks from failures">
             {rollout.fromFailures.kept} kept of {amountText(rollout.fromFailures.variations, 'variation')} of{' '}
