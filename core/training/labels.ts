@@ -155,8 +155,8 @@ export function whyNothingLearnt({
   const parts: [number, string][] = [
     [tooFew, 'with too few answers'],
     [undecided, 'where no answer leads'],
-    [tooHard, 'below the least share of the filter'],
-    [tooEasy, 'above its largest'],
+    [tooHard, 'whose majority is below the filter'],
+    [tooEasy, 'whose majority is above it'],
   ];
   const some = parts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
   return `no task was given to the solver's training: of ${tasks} there were ${some.join(', ')}`;

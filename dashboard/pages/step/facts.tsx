@@ -67,10 +67,13 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
         {rollout?.selfPlay?.labels && (
           <Fact term="labels of the majority">
             right{' '}
-            <Success of={{ successes: rollout.selfPlay.labels.right, trials: rollout.selfPlay.labels.checked }} />
-            ; of {amountText(rollout.selfPlay.labels.tasks, 'task')} {rollout.selfPlay.labels.learnt} learnt from,{' '}
-            {rollout.selfPlay.labels.tooHard} too hard, {rollout.selfPlay.labels.tooEasy} too easy,{' '}
-            {rollout.selfPlay.labels.undecided} undecided, {rollout.selfPlay.labels.tooFew} with too few answers
+            <Success
+              of={{ successes: rollout.selfPlay.labels.right, trials: rollout.selfPlay.labels.checked }}
+            />
+            ; of {amountText(rollout.selfPlay.labels.tasks, 'task')} {rollout.selfPlay.labels.learnt} learnt
+            from, {rollout.selfPlay.labels.tooHard} too hard, {rollout.selfPlay.labels.tooEasy} too easy,{' '}
+            {rollout.selfPlay.labels.undecided} undecided, {rollout.selfPlay.labels.tooFew} with too few
+            answers
           </Fact>
         )}
         {rollout?.fromFailures && (
