@@ -161,7 +161,11 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
       chart: {
         ...along,
         ...share,
-        series: known(series('valid', 'self-play/valid'), series('duplicates', 'self-play/duplicates')),
+        series: known(
+          series('valid', 'self-play/valid'),
+          series('duplicates', 'self-play/duplicates'),
+          series('kinds', 'self-play/kinds'),
+        ),
       },
     }),
     ...ifKnown({

@@ -156,6 +156,7 @@ export async function rewardStepProposals(
       proposals: all.length,
       made: count(({ kind }) => kind === 'made'),
       repeated: count((one) => one.kind === 'made' && !one.first),
+      kinds: new Set(all.flatMap((one) => (one.kind === 'made' ? [one.like] : []))).size,
       known: count(({ kind }) => kind === 'known'),
       invalid: count(({ kind }) => kind === 'invalid'),
       malformed: count(({ kind }) => kind === 'malformed'),

@@ -159,12 +159,14 @@ function ofStaleness(rollout: RolloutFacts): [string, number | null][] {
 /** What the roles of a step of self-play came to. */
 function ofRoles({ selfPlay }: RolloutFacts): [string, number | null][] {
   if (selfPlay === undefined) return [];
-  const { proposer, solver, proposals, made, repeated, known, successes, trials, kept, labels } = selfPlay;
+  const { proposer, solver, proposals, made, repeated, kinds, known, successes, trials, kept, labels } =
+    selfPlay;
   return [
     figure('self-play/proposer-reward', share(proposer.rewardSum, proposer.rewardCount)),
     figure('self-play/solver-reward', share(solver.rewardSum, solver.rewardCount)),
     figure('self-play/valid', share(made + known, proposals)),
     figure('self-play/duplicates', share(repeated + known, proposals)),
+    figure('self-play/kinds', kinds === undefined ? null : share(kinds, proposals)),
     figure('self-play/success-of-new-tasks', share(successes, trials)),
     figure('self-play/tasks', kept),
     ...(labels ? ofLabels(labels) : []),

@@ -155,6 +155,8 @@ export interface SelfPlayFacts {
   /** Those of them that made one; of these, those that another one of the step had made before. */
   made: number;
   repeated: number;
+  /** Kinds of task that these are: those that resemble each other are one. Absent of steps from before they were counted. */
+  kinds?: number;
   /** Those that made a task which was there already. */
   known: number;
   invalid: number;

@@ -48,6 +48,7 @@ const facts = jsonCodec<StepFacts & { format: string }>(
             proposals: count,
             made: count,
             repeated: count,
+            kinds: count.optional(),
             known: count,
             successes: count,
             trials: count,
