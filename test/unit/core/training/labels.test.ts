@@ -188,6 +188,15 @@ describe('what the solver learns from', () => {
       expect(outcome).toMatchObject({ kind: 'abstained', reason: expect.stringMatching(why) as string });
   });
 
+  test('is one answer to everything where most samples give it, until nearly all do: that is told, and not paid', () => {
+    const habit = (times: number) =>
+      group(...Array.from({ length: 10 }, (_, i) => sample(i < times ? '0' : `${i}`, i === 9)));
+    const [some, nearly] = [habit(6), habit(9)].map((one) => labelsOf(one, FILTER)[0]!.kind);
+    expect([some, nearly]).toEqual(['labelled', 'too-easy']);
+    const all = [habit(6), habit(9)].map((one) => ({ group: one, labels: labelsOf(one, FILTER) }));
+    expect(labelFacts(reward, all)).toMatchObject({ right: 0, checked: 2, learnt: 1 });
+  });
+
   test('has another name than what was rolled out, and all of its samples', () => {
     const one = group(sample('1'), sample('1'), sample('2'));
     const judged = labelled(reward, one, labelsOf(one, FILTER));
