@@ -24,7 +24,7 @@ import type { JudgeSpec, RewardSpec } from './schema/reward.ts';
 import type { BeamsSpec } from './schema/beams.ts';
 import type { SamplingSpec } from './schema/sampling.ts';
 import type { SynthesisSpec } from './schema/stages/synthesis.ts';
-import type { ProposerArm } from './schema/stages/self-play.ts';
+import type { ProposerArm, SelfPlaySpec } from './schema/stages/self-play.ts';
 import type { Arm } from './schema/tasks.ts';
 import type { VerificationSpec } from './schema/verification.ts';
 import type { Proportion } from './statistics/intervals.ts';
@@ -32,7 +32,7 @@ import type { ArmHowSolved } from './training/how-solved.ts';
 import type { SynthesisFacts } from './training/step-facts.ts';
 import type { WaitingTask } from './training/tasks-again.ts';
 import type { VariedTasks } from './training/from-failures.ts';
-import type { MadePlace, ProposalRewards } from './training/proposals.ts';
+import type { MadePlace } from './training/proposals.ts';
 import type { MadeTasks } from './training/task-source.ts';
 import type { BehaviourCounts, SelfPlayFacts, StepAnswer, StepFacts } from './training/step-facts.ts';
 
@@ -80,6 +80,8 @@ export interface GroupRequest {
   grows?: Growth;
   /** Its episodes go on with the newest weights, turn by turn; absent: they finish with those of the checkpoint. */
   continues?: Continues;
+  /** The samples of a task vote for their answers: what these come down to is kept. Absent: they do not. */
+  votes?: true;
 }
 
 /** Where the newest weights of a group's stage are looked for. */
@@ -476,12 +478,14 @@ export interface RewardProposalsRequest extends Pick<
   /** Trajectories of the solver. */
   solved: BlobRef[];
   reward: RewardSpec;
-  by: ProposalRewards;
+  by: SelfPlaySpec;
 }
 
 export interface RewardedProposals {
   /** As they are now rewarded, in the order of the request. */
   groups: GroupResult[];
+  /** What the solver learns from, in that order, where the majority of its samples labels it; absent where it is as it was. */
+  solved?: GroupResult[];
   facts: SelfPlayFacts;
   spans: Span[];
 }

@@ -161,7 +161,24 @@ export function chartsOf(steps: readonly StepFacts[]): RunChart[] {
       chart: {
         ...along,
         ...share,
-        series: known(series('valid', 'self-play/valid'), series('duplicates', 'self-play/duplicates')),
+        series: known(
+          series('valid', 'self-play/valid'),
+          series('duplicates', 'self-play/duplicates'),
+          series('kinds', 'self-play/kinds'),
+        ),
+      },
+    }),
+    ...ifKnown({
+      heading: 'Self-play: labels of the majority',
+      chart: {
+        ...along,
+        ...share,
+        series: known(
+          series('accuracy', 'self-play/label-accuracy'),
+          series('share of the majority', 'self-play/majority-share'),
+          series('tasks without a label', 'self-play/without-label'),
+          series('filtered tasks', 'self-play/filtered'),
+        ),
       },
     }),
     ...ifKnown({

@@ -13,6 +13,9 @@ import type {
 } from '../../core/requests.ts';
 import type { ProposerArm } from '../../core/schema/stages/self-play.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
+import { agreedOn, labelFacts, labelled, labelsOf } from '../../core/training/labels.ts';
+import type { TaskLabel } from '../../core/training/labels.ts';
+import { trainedRoles } from '../../core/training/roles.ts';
 import { rewardProposals, sortOut } from '../../core/training/proposals.ts';
 import type {
   CheckedProposal,
@@ -113,8 +116,11 @@ export async function rewardStepProposals(
     load(request.solved),
     readProposals(store, request.proposals, { signal }),
   ]);
+  const labels =
+    by.labels === 'majority' ? solver.map((group) => ({ group, labels: labelsOf(group, by.filter) })) : null;
   const solved = solvedOf(proposals, solver, reward);
-  const rewards = rewardProposals(proposals.episodes, solved, by);
+  const voted = labels && votedOf(proposals, labels);
+  const rewards = rewardProposals(proposals.episodes, voted ?? solved, by);
   const judged: GroupResult[] = [];
   for (const [g, group] of groups.entries()) {
     const episodes = group.episodes.map((episode, e) => ({
@@ -129,18 +135,28 @@ export async function rewardStepProposals(
     );
     judged.push({ trajectories: kept.ref, ...(await tally(reward, kept.value, signal)), spans: [] });
   }
-  const solverCounts = await Promise.all(solver.map((group) => tally(reward, group, signal)));
+  const learns = labels !== null && trainedRoles(by).solver;
+  const relabelled: GroupResult[] = [];
+  for (const { group, labels: said } of learns ? labels : []) {
+    const kept = await putTrajectories(store, request, labelled(reward, group, said), { signal });
+    relabelled.push({ trajectories: kept.ref, ...(await tally(reward, kept.value, signal)), spans: [] });
+  }
+  const solverCounts = learns
+    ? relabelled
+    : await Promise.all(solver.map((group) => tally(reward, group, signal)));
   const all = proposals.episodes.flat();
   const count = (is: (one: StepProposal) => boolean): number => all.filter(is).length;
   const sum = (of: (one: Solved) => number): number => solved.reduce((total, one) => total + of(one), 0);
   return {
     groups: judged,
+    ...(learns && { solved: relabelled }),
     facts: {
       proposer: rewardsOf(judged),
       solver: rewardsOf(solverCounts),
       proposals: all.length,
       made: count(({ kind }) => kind === 'made'),
       repeated: count((one) => one.kind === 'made' && !one.first),
+      kinds: new Set(all.flatMap((one) => (one.kind === 'made' ? [one.like] : []))).size,
       known: count(({ kind }) => kind === 'known'),
       invalid: count(({ kind }) => kind === 'invalid'),
       malformed: count(({ kind }) => kind === 'malformed'),
@@ -149,9 +165,25 @@ export async function rewardStepProposals(
       trials: sum(({ trials }) => trials),
       kept: Object.values(proposals.counts).reduce((total, one) => total + one, 0),
       source: proposals.source?.sha256 ?? null,
+      ...(labels && { labels: labelFacts(reward, labels) }),
     },
     spans: [{ part: 'verification', start, end: Date.now() }],
   };
+}
+
+const nameOf = (place: MadePlace): string => `${armName(place)}#${place.index}`;
+
+/** How the solver's samples voted on each task that the step has made. */
+function votedOf(
+  { made, source }: StepProposals,
+  solver: readonly { group: RolloutGroup; labels: readonly TaskLabel[] }[],
+): Solved[] {
+  const found = new Map<string, Solved>();
+  for (const { group, labels } of solver)
+    for (const [task, { ref }] of group.tasks.entries())
+      if (ref.source?.sha256 === source?.sha256) found.set(nameOf(ref), agreedOn(labels[task]!));
+  // A group that failed as a whole has not voted.
+  return made.map((place) => found.get(nameOf(place)) ?? { successes: 0, trials: 0 });
 }
 
 /** How the solver's samples fared with each task that the step has made. */
@@ -160,7 +192,6 @@ function solvedOf(
   solver: readonly RolloutGroup[],
   reward: RewardSpec,
 ): Solved[] {
-  const nameOf = (place: MadePlace): string => `${armName(place)}#${place.index}`;
   const found = new Map(made.map((place): [string, Solved] => [nameOf(place), { successes: 0, trials: 0 }]));
   for (const { tasks, episodes } of solver)
     for (const { task, outcome } of episodes) {

@@ -32,7 +32,8 @@ export function createVerification(deps: VerifierDependencies) {
         episode,
         ...(said?.[i] && { model: said[i] }),
       }));
-      const outcomes = await verifyAll(deps.environments, episodes, request.reward, incidents.asker(signal));
+      const asker = incidents.asker(signal);
+      const outcomes = await verifyAll(deps.environments, episodes, request.reward, asker, request.votes);
       group.episodes.forEach((episode, i) => (episode.outcome = outcomes[i]!));
       const kept = await putTrajectories(deps.store, request, group, { signal });
       return {

@@ -34,13 +34,14 @@ export interface Unverified {
  * Asks the fast verifiers that the reward names, and composes what they say, in order, with what the reward's rules say
  * of the samples of a task. The component `ladder` is what `climbed` says, and as long as no higher tier has spoken,
  * what the lowest tier does. An episode that a verifier cannot even be asked about, or whose task cannot be made, is
- * `failed` at that boundary.
+ * `failed` at that boundary. What answers come down to is kept with the outcomes of samples that vote.
  */
 export async function verifyAll(
   environments: Environments,
   episodes: readonly Unverified[],
   reward: RewardSpec,
   asker: HostCaller,
+  votes = false,
 ): Promise<Outcome[]> {
   const heard = new Map<Unverified, VerdictOfVerifier[] | Outcome>();
   for (const one of episodes) {
@@ -62,7 +63,7 @@ export async function verifyAll(
     }),
   );
   const ruled = await rulesOf(episodes, heard, reward, asker.signal);
-  return episodes.map((one) => outcomeOf(one, heard.get(one)!, ruled.get(one) ?? [], reward));
+  return episodes.map((one) => outcomeOf(one, heard.get(one)!, ruled.get(one) ?? [], reward, votes));
 }
 
 /**
@@ -191,9 +192,11 @@ function outcomeOf(
   heard: readonly VerdictOfVerifier[] | Outcome,
   ruled: readonly VerdictOfVerifier[],
   reward: RewardSpec,
+  votes: boolean,
 ): Outcome {
   if (!isVerdicts(heard)) return heard;
-  const composed = composeReward(reward, [...heard.map(withoutCanonical), ...ruled]);
+  const said = votes ? heard : heard.map(withoutCanonical);
+  const composed = composeReward(reward, [...said, ...ruled]);
   const ofGroup = ruled.filter(({ verifier }) => rulesOfGroup(reward).includes(verifier));
   if (composed.kind === 'abstained' && reward.ladder && ofGroup.length > 0)
     return { ...composed, ruled: ofGroup };
@@ -203,7 +206,7 @@ function outcomeOf(
 
 const rulesOfGroup = ({ rules = [] }: RewardSpec): string[] => rules.filter(isOfGroup).map(ruleName);
 
-/** Rules have read what the answers come down to; nobody else does. */
+/** Rules have read what the answers come down to; where samples do not vote, nobody else does. */
 function withoutCanonical(verdict: VerdictOfVerifier): VerdictOfVerifier {
   const { canonical: _, ...kept } = verdict;
   return kept;

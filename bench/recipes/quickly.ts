@@ -4,7 +4,7 @@ interface Stage {
   kind?: string;
   algorithm?: { minibatch?: number };
   collect?: { kind: string };
-  selfPlay?: { proposals: number };
+  selfPlay?: { proposals: number; samples?: number; labels?: string };
   synthesis?: { tasks?: number; alternatives?: number };
   [field: string]: unknown;
 }
@@ -31,11 +31,15 @@ export function quickly(spec: RecipeRun['spec']): RecipeRun['spec'] {
           groupsPerStep: 4,
           // A tree has the samples that its rounds need.
           ...(stage.collect?.kind !== 'tree' && { numGenerations: 2 }),
-          // A step solves what it proposes.
-          ...(stage.selfPlay && { selfPlay: { ...stage.selfPlay, proposals: 3 } }),
+          // A step solves what it proposes, and a majority is of three.
+          ...(stage.selfPlay && { selfPlay: { ...stage.selfPlay, ...fewProposals(stage.selfPlay) } }),
+          ...(stage.selfPlay?.labels === 'majority' && { numGenerations: 3 }),
           algorithm: { ...stage.algorithm, minibatch: 8 },
           graduation: { successAtLeast: GOAL, tasks: 8, everySteps: 2 },
         },
   );
   return { ...rest, stages: small, evaluation: { ...evaluation, count: 8 } };
 }
+
+const fewProposals = ({ samples = 1 }: NonNullable<Stage['selfPlay']>) =>
+  samples === 1 ? { proposals: 3 } : { proposals: 2, samples: 2 };

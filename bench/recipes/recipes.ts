@@ -1,17 +1,23 @@
 import type { CurriculumResult } from '../../core/training/curriculum.ts';
 import { percent } from '../../core/percent.ts';
 import type { EvaluationResult } from '../../core/requests.ts';
+import type { StepFacts } from '../../core/training/step-facts.ts';
 import { FIGURES, figureOf, successOf } from '../../recipes/figure.ts';
 import type { Report } from '../../recipes/figure.ts';
 import { readRecipe, recipeNames } from '../../recipes/recipe.ts';
 import type { Claim, Recipe } from '../../recipes/recipe.ts';
 import { judge } from '../../recipes/verdict.ts';
+import { ObjectStore } from '../../store/objects/object-store.ts';
+import { readSteps } from '../../store/training/step-facts.ts';
 import { benchRowsOf, chosenNames, pairedDifference } from '../bench.ts';
 import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
+import type { WorkerSettings } from '../../workers/settings.ts';
 import { durableRun, withInstallation } from '../installations.ts';
 import { quickly } from './quickly.ts';
 
-type Results = ReadonlyMap<string, CurriculumResult>;
+/** What a run has come to, and the steps of its last stage. */
+type Ended = CurriculumResult & { lastStage: StepFacts[] };
+type Results = ReadonlyMap<string, Ended>;
 
 /**
  * Published systems, each with its controls, on servers of their own for every seed: whether the direction that a paper
@@ -30,18 +36,28 @@ export const recipesBench: Bench = async function* (options) {
 
 /** All runs of a recipe, in order, in a store of their own: later ones begin with what earlier ones have learnt. */
 function runRecipe(recipe: Recipe, seed: number, options: BenchOptions): Promise<Results> {
-  return withInstallation(options, async (client) => {
-    const results = new Map<string, CurriculumResult>();
+  return withInstallation(options, async (client, { settings }) => {
+    const results = new Map<string, Ended>();
     for (const { name, spec } of recipe.runs) {
       const written = { ...(options.quick ? quickly(spec) : spec), seed };
       const { result, seconds } = await durableRun(client, written, { ...options, workflowId: name });
       options.say(
         `${recipe.name}, seed ${seed}, ${name}: ${percent(successOf(reportOf(result.after)))}, ${seconds.toFixed(0)} s`,
       );
-      results.set(name, result);
+      results.set(name, { ...result, lastStage: await stepsOfLastStage(settings, name) });
     }
     return results;
   });
+}
+
+async function stepsOfLastStage({ store: at }: WorkerSettings, run: string): Promise<StepFacts[]> {
+  const store = await ObjectStore.connect(at);
+  try {
+    const steps = await readSteps(store, run);
+    return steps.filter(({ stage }) => stage === steps.at(-1)!.stage);
+  } finally {
+    store.close();
+  }
 }
 
 /** What a claim comes to over the seeds, each with the results of its runs by their names. */
@@ -51,9 +67,9 @@ function rowOf(
   all: readonly Results[],
 ): BenchRow {
   const sides = (of: (report: Report) => number): Sides => ({
-    ours: all.map((results) => of(reportOf(results.get(treatment)!.after))),
+    ours: all.map((results) => of(after(results.get(treatment)!))),
     anchor: all.map((results) =>
-      of(reportOf(control === undefined ? results.get(treatment)!.before : results.get(control)!.after)),
+      of(control === undefined ? reportOf(results.get(treatment)!.before) : after(results.get(control)!)),
     ),
   });
   const compared = `${recipe.name}: ${treatment} vs ${control ?? 'before RL'}`;
@@ -88,6 +104,8 @@ const compare = (
   difference: pairedDifference(ours, anchor),
   verdict: judge(ours, anchor, direction).verdict,
 });
+
+const after = ({ after, lastStage }: Ended): Report => ({ ...reportOf(after), lastStage });
 
 function reportOf(report: EvaluationResult | null): Report {
   if (report === null) throw new Error('the run ended without its report');

@@ -24,6 +24,13 @@ export interface RewardComponent {
   model?: ModelVerdict;
   /** What a reward model had said before a higher tier of the ladder judged. */
   overruled?: ModelVerdict;
+  /**
+   * In self-play by labels of the majority: whether the answer is the one that most samples of its task give. That is what
+   * counts, and the score is only measured.
+   */
+  agreed?: boolean;
+  /** What the answer comes down to; kept where samples vote. */
+  canonical?: string;
   evidence?: string;
 }
 

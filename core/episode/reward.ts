@@ -24,6 +24,8 @@ export interface VerdictOfVerifier {
   model?: ModelVerdict;
   /** What a reward model had said before a higher tier of the ladder judged. */
   overruled?: ModelVerdict;
+  /** Whether most samples of the task answer the same, where that counts in its place. */
+  agreed?: boolean;
   evidence?: string;
 }
 
@@ -79,12 +81,13 @@ const isKnown = (verdict: VerdictOfVerifier | undefined): boolean =>
 /** What a verdict adds to the reward. */
 function contributionOf(
   { role, weight, gatedBy }: Omit<RewardComponentSpec, 'verifier'>,
-  { worth, score, passed, model }: VerdictOfVerifier,
+  { worth, score, passed, model, agreed }: VerdictOfVerifier,
   byName: ReadonlyMap<string, VerdictOfVerifier>,
 ): number {
   // Without a ladder a model judges in the verifier's place, whatever that one's score would count for.
   const judgesAlone = model && passed === undefined;
-  const counted = judgesAlone ? model.score : (worth ?? model?.score ?? score);
+  const said = judgesAlone ? model.score : (worth ?? model?.score ?? score);
+  const counted = agreed === undefined ? said : Number(agreed);
   if (counted === null || !isOpen(gatedBy, byName)) return 0;
   return role === 'penalty' ? -weight * (1 - counted) : weight * counted;
 }
@@ -92,6 +95,7 @@ function contributionOf(
 function isOpen(gatedBy: string | null, byName: ReadonlyMap<string, VerdictOfVerifier>): boolean {
   if (gatedBy === null) return true;
   const gate = byName.get(gatedBy);
+  if (gate?.agreed !== undefined) return gate.agreed;
   return gate?.passed ?? (gate?.model ? modelPasses(gate.model) : isFull(gate?.score));
 }
 
@@ -131,12 +135,13 @@ export function succeeded(specs: readonly RewardComponentSpec[], outcome: Outcom
 }
 
 /**
- * The same as methods learn from it: where a reward model has judged, what the verifier said is only measured. On a ladder
- * the model is a tier, and what passed by it has passed.
+ * The same as methods learn from it: where a reward model has judged, or samples have voted, what the verifier said is only
+ * measured. On a ladder the model is a tier, and what passed by it has passed.
  */
 export function succeededToLearn(specs: readonly RewardComponentSpec[], outcome: Outcome): boolean | null {
   const { verifier } = specs.find((spec) => spec.role === 'outcome') ?? {};
   const said = outcome.kind === 'scored' && outcome.components.find((one) => one.verifier === verifier);
+  if (said && said.agreed !== undefined) return said.agreed;
   return said && said.model && said.passed === undefined
     ? modelPasses(said.model)
     : succeeded(specs, outcome);

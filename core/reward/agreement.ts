@@ -1,6 +1,7 @@
 import type { AgreementRule } from '../schema/reward-rules.ts';
 import { canonicalAnswer } from './rule.ts';
 import type { JudgedSample, RuleVerdict } from './rule.ts';
+import { countVotes } from './votes.ts';
 
 /**
  * Self-consistency as a reward without labels. `majority`: 1 for the answer that more samples of the task give than
@@ -9,19 +10,15 @@ import type { JudgedSample, RuleVerdict } from './rule.ts';
  */
 export function agreementScores({ by }: AgreementRule, samples: readonly JudgedSample[]): RuleVerdict[] {
   const answers = samples.map(canonicalAnswer);
-  const votes = new Map<string, number>();
-  for (const answer of answers) if (answer !== null) votes.set(answer, (votes.get(answer) ?? 0) + 1);
-  const most = Math.max(0, ...votes.values());
-  const leaders = [...votes.values()].filter((count) => count === most).length;
-  const decided = most > 1 && leaders === 1;
+  const votes = countVotes(answers);
   return answers.map((answer) => {
-    const own = answer === null ? 0 : votes.get(answer)!;
+    const own = answer === null ? 0 : votes.of.get(answer)!;
     const evidence = `${own} of ${samples.length} samples answer so`;
     if (by === 'share') {
       const others = samples.length - 1;
       return { score: others === 0 ? null : Math.max(0, own - 1) / others, evidence };
     }
-    if (!decided) return { score: null, evidence: 'no answer leads' };
-    return { score: own === most ? 1 : 0, evidence };
+    if (votes.label === null) return { score: null, evidence: 'no answer leads' };
+    return { score: answer === votes.label ? 1 : 0, evidence };
   });
 }

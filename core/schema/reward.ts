@@ -214,7 +214,11 @@ export function rewardSpecOf(
 export interface RewardContext {
   hasLadder: boolean;
   sampling: SamplingSpec;
-  stages: readonly { numGenerations: number; algorithm: AlgorithmSpec }[];
+  stages: readonly {
+    numGenerations: number;
+    algorithm: AlgorithmSpec;
+    selfPlay?: { labels: string } | undefined;
+  }[];
 }
 
 /** `environments`: those that the run uses. */
@@ -263,8 +267,15 @@ export function checkReward(
       }
       if (component.role === 'outcome') refuse([...at, 'gatedBy'], 'the outcome cannot be gated: it decides');
     }
-    if (component.role === 'outcome' && component.weight === 0 && !shapingMayDominate)
-      refuse([...at, 'weight'], 'the outcome would be worth nothing: give it a weight above 0');
+    if (component.role === 'outcome' && component.weight === 0) {
+      if (!shapingMayDominate)
+        refuse([...at, 'weight'], 'the outcome would be worth nothing: give it a weight above 0');
+      else if (stages.some(({ selfPlay }) => selfPlay?.labels === 'majority'))
+        refuse(
+          [...at, 'weight'],
+          'is what agreeing with the majority is worth, where selfPlay.labels is majority: give it a weight above 0',
+        );
+    }
   });
   const names = components.flatMap(meant);
   checkEnsembles(reward, names, environments, refuse);

@@ -52,7 +52,7 @@ export function decisionFacts(decision: StageDecision, question: Question | null
   const action = 'action' in decision ? decision.action : null;
   return {
     kind: decision.kind,
-    reason: 'reason' in decision ? decision.reason : null,
+    reason: decision.reason ?? null,
     action: question === null ? action : 'ask',
     question,
   };

@@ -6,7 +6,7 @@ import type { ArmTally, GapBin } from '../requests.ts';
 import { total } from './stage-policy.ts';
 import { correlationOf } from '../reward/self-judge.ts';
 import { judgeTokens } from './behaviour.ts';
-import type { BatchFacts, ModelCounts, RolloutFacts, StepFacts } from './step-facts.ts';
+import type { BatchFacts, LabelFacts, ModelCounts, RolloutFacts, StepFacts } from './step-facts.ts';
 
 /** Numbers by name, as a chart has them; what a step does not know has no entry. */
 export type Figures = Record<string, number>;
@@ -174,16 +174,27 @@ function ofStaleness(rollout: RolloutFacts): [string, number | null][] {
 /** What the roles of a step of self-play came to. */
 function ofRoles({ selfPlay }: RolloutFacts): [string, number | null][] {
   if (selfPlay === undefined) return [];
-  const { proposer, solver, proposals, made, repeated, known, successes, trials, kept } = selfPlay;
+  const { proposer, solver, proposals, made, repeated, kinds, known, successes, trials, kept, labels } =
+    selfPlay;
   return [
     figure('self-play/proposer-reward', share(proposer.rewardSum, proposer.rewardCount)),
     figure('self-play/solver-reward', share(solver.rewardSum, solver.rewardCount)),
     figure('self-play/valid', share(made + known, proposals)),
     figure('self-play/duplicates', share(repeated + known, proposals)),
+    figure('self-play/kinds', kinds === undefined ? null : share(kinds, proposals)),
     figure('self-play/success-of-new-tasks', share(successes, trials)),
     figure('self-play/tasks', kept),
+    ...(labels ? ofLabels(labels) : []),
   ];
 }
+
+/** How far the labels that a solver gave its own tasks can be trusted, and how many tasks it learnt from. */
+const ofLabels = (labels: LabelFacts): [string, number | null][] => [
+  figure('self-play/label-accuracy', share(labels.right, labels.checked)),
+  figure('self-play/majority-share', share(labels.shareSum, labels.tasks - labels.tooFew)),
+  figure('self-play/without-label', share(labels.tooFew + labels.undecided, labels.tasks)),
+  figure('self-play/filtered', share(labels.tooHard + labels.tooEasy, labels.tasks)),
+];
 
 /** What a stage draws of that was made of failed tasks; the same in all of its steps. */
 const ofFailures = ({ fromFailures }: RolloutFacts): [string, number | null][] =>

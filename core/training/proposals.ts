@@ -76,7 +76,7 @@ export function sortOut(
   return { grown, counts: ends, made, episodes };
 }
 
-/** Samples that solved a task, of those of which it can be said. */
+/** Samples that solved a task, of those of which it can be said; by labels of the majority, votes for its answer, of all. */
 export interface Solved {
   successes: number;
   trials: number;

@@ -4,7 +4,7 @@ import { armName } from '../names.ts';
 import type { TrainingPorts } from '../ports.ts';
 import { RandomStream } from '../random.ts';
 import type { BlobRef, MadeTaskRef } from '../refs.ts';
-import type { GroupRequest, GroupResult, Span } from '../requests.ts';
+import type { GroupRequest, GroupResult, RewardedProposals, Span } from '../requests.ts';
 import type { ProposerArm, SelfPlaySpec } from '../schema/stages/self-play.ts';
 import type { Arm } from '../schema/tasks.ts';
 import { shareOut, summarize } from './evaluation.ts';
@@ -24,6 +24,7 @@ import type { MadeTasks } from './task-source.ts';
 export interface Played {
   /** As proposals are rewarded. */
   proposed: GroupResult[];
+  /** As the solver is: by the verifier, or by the majority of its samples. */
   solved: GroupResult[];
   /** What later steps draw from. */
   made: MadeTasks;
@@ -49,7 +50,11 @@ export async function playBothRoles(
   const asked = drawAsked(how, how.arms, before, random('proposer'), tasksBefore + step * groupsPerStep);
   const own = playedRoles(how);
   const proposing = own.proposer ? common : { ...common, checkpoint: opponent! };
-  const solving = own.solver ? common : { ...common, checkpoint: opponent! };
+  const solving = {
+    ...common,
+    ...(!own.solver && { checkpoint: opponent! }),
+    ...(how.labels === 'majority' && { votes: true as const }),
+  };
   const asking = shareOut(asked, size, { ...proposing, samples: how.samples });
   const proposals = await ports.rollout(asking);
   const groups = trajectoriesOf(proposals);
@@ -79,12 +84,26 @@ export async function playBothRoles(
   return {
     // What failed as a whole is told as it is.
     proposed: [...rewarded.groups, ...proposals.filter(({ trajectories }) => trajectories === null)],
-    solved,
+    solved: asLabelled(solved, rewarded),
     made,
     facts: rewarded.facts,
     spans: [...proposals.flatMap(({ spans }) => spans), ...kept.spans, ...rewarded.spans],
     incidents: addIncidents(summarize(proposals).incidents, kept.incidents),
   };
+}
+
+/** The solver's groups by the labels of the majority, where these count. What of its samples succeeded is said by the verifier. */
+function asLabelled(
+  solved: readonly GroupResult[],
+  { solved: labelled }: Pick<RewardedProposals, 'solved'>,
+): GroupResult[] {
+  if (!labelled) return [...solved];
+  const left = [...labelled];
+  return solved.map((one) => {
+    if (one.trajectories === null) return one;
+    const { spans, incidents, arms } = one;
+    return { ...left.shift()!, arms, spans, ...(incidents && { incidents }) };
+  });
 }
 
 /** The prompts that ask for proposals, the levels in turn, each with references of its level. */

@@ -32,7 +32,8 @@ export interface StageHistory {
 export const noHistory = (): StageHistory => ({ best: null, shown: 0, recent: [], rollbacks: 0 });
 
 export type StageDecision =
-  | { kind: 'continue' }
+  /** `reason`: why it has learnt nothing, where that is so by design. */
+  | { kind: 'continue'; reason?: string }
   | { kind: 'graduate'; reason: string }
   | { kind: 'plateau'; action: PlateauAction; reason: string }
   | { kind: 'collapse'; action: CollapseAction; reason: string }

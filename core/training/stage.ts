@@ -36,6 +36,7 @@ import type { StageDecision, StageHistory } from './stage-policy.ts';
 import type { SharedError } from './shared-error.ts';
 import { updateEstimates } from './task-draw.ts';
 import type { ArmEstimates } from './task-draw.ts';
+import { whyNothingLearnt } from './labels.ts';
 import { varyFailures } from './from-failures.ts';
 import type { VariedTasks } from './from-failures.ts';
 import type { MadeTasks } from './task-source.ts';
@@ -244,6 +245,10 @@ function rollBack(input: StageInput, state: StageState, why: StageDecision['kind
   };
 }
 
+/** A step that goes on says why its solver has learnt nothing. */
+const toldWhy = (decision: StageDecision, why: string | null): StageDecision =>
+  decision.kind === 'continue' && why !== null ? { ...decision, reason: why } : decision;
+
 /** For `catch`: also where there is nothing more to follow. */
 const endedOrThrow = (error: unknown): 'stop' | FollowedToTheEnd =>
   error instanceof FollowedToTheEnd ? error : stopOrThrow(error);
@@ -284,7 +289,9 @@ async function stageStep(
   if (begun.givenUp) return passOver();
   // Until an opponent has proposed a task there is nothing to solve.
   const waits = stage.selfPlay?.proposer && played?.made.source === null && played.facts.proposals > 0;
-  const nothing = !waits && rewardedCount(summary.outcomes) === 0 && collected.offered.length === 0;
+  const unlabelled = played?.facts.labels ? whyNothingLearnt(played.facts.labels) : null;
+  const nothing =
+    !waits && unlabelled === null && rewardedCount(summary.outcomes) === 0 && collected.offered.length === 0;
   if (nothing || collected.greedyFailure !== undefined) {
     // An agent that cannot act must not give silent empty steps: a person decides, and nothing is lost.
     const what = !nothing
@@ -328,7 +335,7 @@ async function stageStep(
   const heeded = actOnAlarms(input, state, facts, decided);
 
   return {
-    decision: heeded.decision,
+    decision: toldWhy(heeded.decision, unlabelled),
     state: {
       step: stageStep,
       checkpoint,

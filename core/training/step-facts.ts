@@ -156,6 +156,8 @@ export interface SelfPlayFacts {
   /** Those of them that made one; of these, those that another one of the step had made before. */
   made: number;
   repeated: number;
+  /** Kinds of task that these are: those that resemble each other are one. Absent of steps from before they were counted. */
+  kinds?: number;
   /** Those that made a task which was there already. */
   known: number;
   invalid: number;
@@ -169,6 +171,27 @@ export interface SelfPlayFacts {
   kept: number;
   /** SHA-256 of the task source after it; null where nothing has been made yet. */
   source: string | null;
+  /** Of a stage whose labels are the majority's; absent of others. */
+  labels?: LabelFacts;
+}
+
+/** Of the tasks that the solver's samples of a step have voted on. Each is one of those from `tooFew` to `learnt`. */
+export interface LabelFacts {
+  tasks: number;
+  /** Too few samples had an answer. */
+  tooFew: number;
+  /** No answer led. */
+  undecided: number;
+  /** With a label whose share of the votes is below or above the filter. */
+  tooHard: number;
+  tooEasy: number;
+  /** With a label that is within its bounds: what a solver that is trained learns from. */
+  learnt: number;
+  /** Sum over those with enough answers of the share of the majority among the votes. */
+  shareSum: number;
+  /** Labels that the environment's verifier passes, of those of which it can say. */
+  right: number;
+  checked: number;
 }
 
 /** Over the episodes of a role whose reward may be trained on. */

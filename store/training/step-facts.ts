@@ -48,10 +48,24 @@ const facts = jsonCodec<StepFacts & { format: string }>(
             proposals: count,
             made: count,
             repeated: count,
+            kinds: count.optional(),
             known: count,
             successes: count,
             trials: count,
             kept: count,
+            labels: z
+              .looseObject({
+                tasks: count,
+                tooFew: count,
+                undecided: count,
+                tooHard: count,
+                tooEasy: count,
+                learnt: count,
+                shareSum: count,
+                right: count,
+                checked: count,
+              })
+              .optional(),
           })
           .optional(),
         fromFailures: z

@@ -1,8 +1,15 @@
 import { hardestGoal } from './tiny-spec.ts';
 import { selfPlaySpec } from './self-play-spec.ts';
 
-/** A challenger and a solver of one warm start, in seconds: each is trained against the other, which stays as it is. */
-export function opponentsSpec({ maxSteps = 2 }: { maxSteps?: number } = {}) {
+/**
+ * A challenger and a solver of one warm start, in seconds: each is trained against the other, which stays as it is. `filter`:
+ * the solver's own votes label what it learns, within these bounds, and the challenger is paid by them (R-Zero).
+ */
+export function opponentsSpec({
+  maxSteps = 2,
+  filter,
+}: { maxSteps?: number; filter?: { min: number; max: number } } = {}) {
+  const labels = filter && { labels: 'majority' };
   const { stages, ...spec } = selfPlaySpec({ maxSteps });
   const [warmStart, play] = stages;
   const graduation = { successAtLeast: hardestGoal(33, maxSteps / 2), tasks: 33, everySteps: 2 };
@@ -26,6 +33,7 @@ export function opponentsSpec({ maxSteps = 2 }: { maxSteps?: number } = {}) {
           proposals: 4,
           samples: 3,
           learnability: 'r-zero',
+          ...labels,
           solver: { stage: 'warm-start' },
         },
       },
@@ -33,7 +41,12 @@ export function opponentsSpec({ maxSteps = 2 }: { maxSteps?: number } = {}) {
         ...one,
         name: 'solver',
         from: { stage: 'warm-start' },
-        selfPlay: { ...play.selfPlay, proposer: { stage: 'challenger' } },
+        selfPlay: {
+          ...play.selfPlay,
+          ...labels,
+          ...(filter && { filter }),
+          proposer: { stage: 'challenger' },
+        },
       },
     ] as const,
     // As little as can be: what opponents need has to stay all the same.

@@ -28,6 +28,21 @@ export const selfPlaySchema = z
       .describe(
         'Reward of a proposal by the part p of the samples that solve it. absolute-zero: 1 − p, and 0 where p is 0. r-zero: 1 − 2·|p − 1/2|.',
       ),
+    labels: z
+      .enum(['verifier', 'majority'])
+      .default('verifier')
+      .describe(
+        'What the solver is paid for. verifier: what the environment says. majority: the answer that most of its own samples of the task give (R-Zero); p is then the share of the majority among the votes, and what the environment says is only measured.',
+      ),
+    filter: z
+      .strictObject({
+        min: z.number().min(0).max(1).default(0.3).describe('Least share of the votes, itself included.'),
+        max: z.number().min(0).max(1).default(0.8).describe('Largest share, itself included.'),
+      })
+      .optional()
+      .describe(
+        'The solver learns from tasks alone whose majority has a share of the votes within these bounds (R-Zero). Needs labels majority. Absent: from every task with a label.',
+      ),
     repetitionPenalty: amount(10, 'it would be all that counts')
       .default(1)
       .describe(
@@ -94,6 +109,7 @@ export function checkSelfPlay(
   stage: {
     tasks: WrittenTasks;
     groupsPerStep: number;
+    numGenerations: number;
     collect: { kind: string };
     selfPlay?: SelfPlaySpec | undefined;
   },
@@ -132,6 +148,7 @@ export function checkSelfPlay(
       `makes up to ${selfPlay.proposals * selfPlay.samples} new tasks a step, and each is solved in it: raise groupsPerStep above its ${groupsPerStep}, or lower it`,
     );
   checkOpponent(selfPlay, earlier, beside, path, refuse);
+  checkLabels(selfPlay, stage.numGenerations, at, refuse);
   if (selfPlay.mostTasks < groupsPerStep)
     refuse([...path, 'mostTasks'], `must hold those of a step: at least groupsPerStep, ${groupsPerStep}`);
   const { leastValidReward: least, invalidReward, malformedReward } = selfPlay;
@@ -158,6 +175,34 @@ export function checkSelfPlay(
       path,
       'does not go with methods that draw tasks again, sample greedily, or correct episodes: choose grpo or reinforce++',
     );
+}
+
+/** Fewer make no majority that another vote could be against. */
+const LEAST_VOTERS = 3;
+
+/** Labels of the majority, and the filter by its share. */
+function checkLabels(
+  { labels, filter, solver }: SelfPlaySpec,
+  voters: number,
+  at: Path,
+  refuse: Refuse,
+): void {
+  const path = [...at, 'selfPlay'];
+  if (labels === 'majority' && voters < LEAST_VOTERS)
+    refuse(
+      [...at, 'numGenerations'],
+      `${voters} samples make no majority that one could disagree with: give at least ${LEAST_VOTERS}, or set selfPlay.labels to verifier`,
+    );
+  if (!filter) return;
+  if (labels !== 'majority')
+    refuse([...path, 'filter'], 'goes by votes, and none are cast: set labels to majority, or leave it out');
+  if (solver)
+    refuse(
+      [...path, 'filter'],
+      'does nothing beside a solver that stays as it is, and learns from no task: leave it out',
+    );
+  if (filter.min > filter.max)
+    refuse([...path, 'filter', 'min'], `leaves no task: give at most max, which is ${filter.max}`);
 }
 
 /** An opponent plays one role, and the policy learns the other. */

@@ -3,6 +3,7 @@ import { HELD_OUT } from '../../../core/names.ts';
 import { criterionInWords } from '../../../core/training/enough.ts';
 import { figuresOf } from '../../../core/training/figures.ts';
 import { total } from '../../../core/training/stage-policy.ts';
+import type { LabelFacts } from '../../../core/training/step-facts.ts';
 import type { StoredStep } from '../../../store/training/step-facts.ts';
 import { shortNumber } from '../../../svg/charts.ts';
 import { stepAt } from '../../address.ts';
@@ -64,6 +65,7 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
             {amountText(rollout.selfPlay.kept, 'task')} kept
           </Fact>
         )}
+        {rollout?.selfPlay?.labels && <Labels of={rollout.selfPlay.labels} />}
         {rollout?.fromFailures && (
           <Fact term="tasks from failures">
             {rollout.fromFailures.kept} kept of {amountText(rollout.fromFailures.variations, 'variation')} of{' '}
@@ -159,3 +161,14 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
     </>
   );
 };
+
+/** What the solver's own votes came to. */
+const Labels: FC<{ of: LabelFacts }> = ({
+  of: { tasks, learnt: trained, tooHard, tooEasy, undecided, tooFew, ...labels },
+}) => (
+  <Fact term="labels of the majority">
+    right <Success of={{ successes: labels.right, trials: labels.checked }} />; of {amountText(tasks, 'task')}{' '}
+    {trained} trained on, {tooHard} too hard, {tooEasy} too easy, {undecided} undecided, {tooFew} with too few
+    answers
+  </Fact>
+);

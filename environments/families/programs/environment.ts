@@ -3,7 +3,7 @@ import type { MadeTaskRef } from '../../../core/refs.ts';
 import { defineEnvironment } from '../../contract/environment.ts';
 import type { Environment, FastVerifier, Task } from '../../contract/environment.ts';
 import { formatVerifier } from '../../verifiers/format.ts';
-import { checkProposal, fromJson, solves, toJson } from './proposals.ts';
+import { checkProposal, fromJson, saidBy, solves, toJson } from './proposals.ts';
 import { asked, askedForTask, asksForTask, generated, kindOf, taskCount, writeTask } from './tasks.ts';
 import type { ProgramTask } from './tasks.ts';
 
@@ -71,7 +71,8 @@ const solved = (): FastVerifier => ({
     const { level } = task.ref;
     if (!asksForTask(level)) {
       const isSolved = await solves(kindOf(level), taskIn(task), answer, signal);
-      return { kind: 'score', score: isSolved ? 1 : 0 };
+      const canonical = saidBy(kindOf(level), answer);
+      return { kind: 'score', score: isSolved ? 1 : 0, ...(canonical !== null && { canonical }) };
     }
     const proposed = await checkProposal(candidate, signal);
     const evidence = 'reason' in proposed ? proposed.reason : proposed.like;

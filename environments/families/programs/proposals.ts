@@ -9,6 +9,8 @@ import type { Kind, ProgramTask } from './tasks.ts';
 /** Largest result of a program, on either side of 0. */
 const LARGEST = 9_999;
 
+const WHOLE_NUMBER = /^-?\d{1,4}$/u;
+
 /** A proposal as it is kept. */
 export const toJson = ({ program, inputs }: ProgramTask): Json => ({
   program: writeProgram(program),
@@ -107,7 +109,7 @@ export async function solves(
     ];
     return !('fault' in given) && JSON.stringify(given) === JSON.stringify(wanted);
   }
-  if (!/^-?\d{1,4}$/u.test(text)) return false;
+  if (!WHOLE_NUMBER.test(text)) return false;
   const value = Number(text);
   const wanted = await outputsOf(source, inputs, signal);
   if ('fault' in wanted) return false;
@@ -115,4 +117,12 @@ export async function solves(
   if (!isNamed(value)) return false;
   const given = await outputsOf(source, [value], signal);
   return !('fault' in given) && given[0] === wanted[0];
+}
+
+/** What an answer comes down to: its number, or what its program gives for all probes; null: it is neither. */
+export function saidBy(kind: Kind, answer: string | null): string | null {
+  const text = (answer ?? '').trim();
+  if (kind !== 'induction') return WHOLE_NUMBER.test(text) ? String(Number(text) + 0) : null;
+  const own = readProgram(text);
+  return 'fault' in own ? null : behaviourOf(own);
 }

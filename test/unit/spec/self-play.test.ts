@@ -120,6 +120,56 @@ describe('a stage of self-play', () => {
     expect(() => stageWith({ selfPlay: { ...selfPlay, ...opponent } }, more)).toThrow(why);
   });
 
+  test('may learn from the majority of its own samples, and from tasks with some majorities alone', () => {
+    const majority = { ...selfPlay, labels: 'majority' };
+    expect(stageWith({}).stages[1]).toMatchObject({ selfPlay: { labels: 'verifier' } });
+    expect(stageWith({}).stages[1]).not.toHaveProperty('selfPlay.filter');
+    expect(stageWith({ selfPlay: { ...majority, filter: {} } }).stages[1]).toMatchObject({
+      selfPlay: { labels: 'majority', filter: { min: 0.3, max: 0.8 } },
+    });
+    // A challenger is paid by the votes of a solver that stays as it is.
+    expect(stageWith({ selfPlay: { ...majority, solver: warm } })).toBeDefined();
+  });
+
+  const majority = { ...selfPlay, labels: 'majority' };
+  test.each([
+    ['of two', { selfPlay: majority, numGenerations: 2 }, {}, /numGenerations.*give at least 3/s],
+    [
+      'and a filter that nobody votes for',
+      { selfPlay: { ...selfPlay, filter: {} } },
+      {},
+      /filter.*set labels to majority/s,
+    ],
+    [
+      'and a filter of what nobody learns from',
+      { selfPlay: { ...majority, filter: {}, solver: warm } },
+      {},
+      /does nothing beside a solver/,
+    ],
+    [
+      'and a filter that leaves nothing',
+      { selfPlay: { ...majority, filter: { min: 0.9 } } },
+      {},
+      /filter\.min: leaves no task: give at most max, which is 0\.8/,
+    ],
+    [
+      'that nobody is paid for',
+      { selfPlay: majority },
+      {
+        reward: {
+          shapingMayDominate: true,
+          components: [
+            { verifier: 'solved', role: 'outcome', weight: 0 },
+            { verifier: 'format', role: 'bonus', weight: 1 },
+          ],
+        },
+      },
+      /weight: is what agreeing with the majority is worth/,
+    ],
+  ])('is refused with a majority %s', (_, changes, more, why) => {
+    expect(() => stageWith(changes, more)).toThrow(why);
+  });
+
   test('has no least reward of valid proposals where none is written, so that specs from before stay as they are', () => {
     expect(stageWith({}).stages[1]).not.toHaveProperty('selfPlay.leastValidReward');
     const bound = stageWith({ selfPlay: { ...selfPlay, leastValidReward: -0.5 } });
