@@ -1,16 +1,12 @@
 import { Worker } from '@temporalio/worker';
 import { durable } from '../activities/durable.ts';
-import { connect } from '../activities/rollout/served/connection.ts';
 import { createTraining } from '../activities/training/learner.ts';
-import { TinkerClient } from '../activities/training/tinker/client.ts';
 import { createTinkerTraining } from '../activities/training/tinker/learner.ts';
 import { createLearner } from '../engine/learner/process/remote-learner.ts';
 import { commonOptions } from './runtime.ts';
 import type { RoleWorker, WorkerRuntime } from './runtime.ts';
 import type { WorkerSettings } from './settings.ts';
-
-/** How long one computation of a server may take, its queue included. */
-const TINKER_SECONDS = 3600;
+import { tinkerConnection } from './tinker-connection.ts';
 
 /** Makes learner steps, one at a time: in TensorFlow, in a process of its own, or on a server that speaks Tinker's API. */
 export async function createLearnerWorker(runtime: WorkerRuntime): Promise<RoleWorker> {
@@ -32,10 +28,11 @@ export async function createLearnerWorker(runtime: WorkerRuntime): Promise<RoleW
 
 async function createTinkerWorker(
   runtime: WorkerRuntime,
-  { url, key, baseModel }: NonNullable<WorkerSettings['tinker']>,
+  settings: NonNullable<WorkerSettings['tinker']>,
 ): Promise<RoleWorker> {
-  const connection = connect(url, TINKER_SECONDS, key);
-  const client = new TinkerClient(connection, TINKER_SECONDS);
+  const { key, baseModel } = settings;
+  const connection = tinkerConnection(settings);
+  const { client } = connection;
   const { close, ...activities } = createTinkerTraining({
     store: runtime.store,
     client,

@@ -37,6 +37,9 @@ const listOf = (text: string): string[] =>
     .map((part) => part.trim())
     .filter((part) => part !== '');
 
+/** What may stand in a header of HTTP. */
+const IN_HEADER = /^[\x21-\x7e]+$/;
+
 const schema = z.object({
   TEMPORAL_ADDRESS: z
     .string()
@@ -59,7 +62,10 @@ const schema = z.object({
   GRADUS_TINKER_URL: z
     .url({ protocol: /^https?$/, error: 'must be http://HOST:PORT or https://HOST' })
     .optional(),
-  GRADUS_TINKER_KEY: z.string().min(1).optional(),
+  GRADUS_TINKER_KEY: z
+    .string()
+    .regex(IN_HEADER, 'must be letters, digits and signs without a space or a line break')
+    .optional(),
   GRADUS_TINKER_MODEL: z.string().min(1).optional(),
 });
 

@@ -16,16 +16,18 @@ import { assertDemonstrable } from './demonstrations.ts';
 import { dialectsOf } from './dialects.ts';
 import { withGiven } from './given-data.ts';
 import { namedCheckpoints, pinNamed } from './named-checkpoints.ts';
+import { assertTinkerTrains } from './tinker/assert-run.ts';
 import { assertStored } from './stored-episodes.ts';
 
 /** Reads the spec, and claims a name for the run in the store. Refuses a wrong spec before anything is spent. */
 export async function openRun(
-  { store, environments }: CurriculumDependencies,
+  { store, environments, tinker }: CurriculumDependencies,
   request: OpenRunRequest,
   signal: AbortSignal,
 ): Promise<CurriculumSpec> {
   const { spec: written, workflowId, firstExecutionRunId } = request;
   const parsed = parseSpec(written, runNameOf(workflowId), environments);
+  if (tinker) assertTinkerTrains(parsed, await tinker(signal));
   const model: ModelSource =
     parsed.model.kind === 'scratch'
       ? parsed.model

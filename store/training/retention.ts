@@ -19,6 +19,8 @@ export interface RetentionRule {
    * runs have pinned is kept besides.
    */
   pinned: readonly CheckpointRef[];
+  /** Checkpoints of later steps stay: a run that was reset is done again, and what came after is still to be read. */
+  upTo?: number;
 }
 
 export interface RetentionCandidate {
@@ -33,7 +35,7 @@ export interface RetentionCandidate {
 /** What no part of the rule keeps, oldest first. Of equal scores the later step is the better one. */
 export function checkpointsToDelete(
   all: readonly RetentionCandidate[],
-  { keepLast, keepBest, keepEvery, pinned }: RetentionRule,
+  { keepLast, keepBest, keepEvery, pinned, upTo = Number.POSITIVE_INFINITY }: RetentionRule,
 ): CheckpointRef[] {
   const byAge = all.toSorted((a, b) => b.step - a.step);
   const byScore = byAge
@@ -48,7 +50,7 @@ export function checkpointsToDelete(
     if (kept.has(ref.manifest.key)) for (const { manifest } of needs ?? []) kept.add(manifest.key);
   }
   return byAge
-    .filter(({ ref }) => !kept.has(ref.manifest.key))
+    .filter(({ step, ref }) => step <= upTo && !kept.has(ref.manifest.key))
     .map(({ ref }) => ref)
     .toReversed();
 }

@@ -53,18 +53,19 @@ export function connect(url: string, seconds: number, apiKey?: string): ServerCo
         signal: AbortSignal.any([signal, timeout]),
       });
       const text = await readUpTo(response.body, MOST_BYTES);
-      const header = Number(response.headers['retry-after']);
-      return {
-        status: response.statusCode,
-        retryAfter: header > 0 ? Math.min(header, LONGEST_PAUSE) : undefined,
-        text,
-      };
+      return { status: response.statusCode, retryAfter: retryAfterOf(response.headers['retry-after']), text };
     } catch (error) {
       signal.throwIfAborted();
       const why = timeout.aborted ? `no answer within ${limit} s` : inWords(error);
       throw away(at, why, undefined, error);
     }
   }
+}
+
+/** Seconds of `Retry-After`; undefined without them. */
+export function retryAfterOf(header: string | string[] | null | undefined): number | undefined {
+  const seconds = Number(header);
+  return seconds > 0 ? Math.min(seconds, LONGEST_PAUSE) : undefined;
 }
 
 /** Checks the shape of an answer. Throws GradusError('policy', 'server-answer'), retryable. */
@@ -81,10 +82,13 @@ export const badAnswer = (message: string): GradusError =>
 const away = (at: string, why: string, retryAfterSeconds?: number, cause?: unknown): GradusError =>
   new GradusError('policy', 'server-away', `${at}: ${why}`, { retryable: true, retryAfterSeconds, cause });
 
+/** Another time the same may be answered otherwise. */
+export const isAway = (status: number): boolean => status >= 500 || [408, 409, 425, 429].includes(status);
+
 function refusal(at: string, status: number, text: string, retryAfter: number | undefined): GradusError {
   const why = `answered ${status}: ${text.slice(0, MOST_TEXT)}`;
   if (status === 404) return new GradusError('policy', 'unknown-model', `${at} ${why}`, { retryable: true });
-  if (status >= 500 || [408, 409, 425, 429].includes(status)) return away(at, why, retryAfter);
+  if (isAway(status)) return away(at, why, retryAfter);
   return new GradusError('policy', 'server-request', `${at} ${why}`);
 }
 

@@ -151,7 +151,8 @@ export class ServedPolicies implements PolicyProvider {
 function keyOf({ apiKeyVariable }: ServedPolicySpec): string | undefined {
   if (apiKeyVariable === undefined) return undefined;
   const key = process.env[apiKeyVariable];
-  if (key) return key;
-  const why = `policy.apiKeyVariable names ${apiKeyVariable}, which is not set where the rollout worker runs`;
+  if (key && /^[\x21-\x7e]+$/.test(key)) return key;
+  const what = key ? 'has a space, a line break or a letter that no header may have' : 'is not set';
+  const why = `policy.apiKeyVariable names ${apiKeyVariable}, which ${what} where the rollout worker runs`;
   throw new GradusError('policy', 'no-key', `${why}: set it and start the worker again`);
 }

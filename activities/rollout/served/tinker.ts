@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { GradusError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
 import { TinkerClient } from '../../training/tinker/client.ts';
-import { TrainedModel } from '../../training/tinker/trained-model.ts';
+import { LEAVING, TrainedModel } from '../../training/tinker/trained-model.ts';
 import { finishOf, logprob, tokenId } from './answers.ts';
 import { answerOf, badAnswer, LOADING_SECONDS } from './connection.ts';
 import type { ServerConnection } from './connection.ts';
@@ -110,7 +110,7 @@ export function tinker(connection: ServerConnection): ServerApi {
         try {
           held.set(name, { model, sampler: await model.saveForSampler(name, signal) });
         } catch (error) {
-          model.close();
+          await model.unload(AbortSignal.timeout(LEAVING));
           throw error;
         }
       }),

@@ -1,10 +1,13 @@
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { unpackTar } from 'modern-tar';
+import type { ParsedTarEntryWithData } from 'modern-tar';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
 import type { LoraSpec } from '../../../core/schema/lora.ts';
 import type { LoraAdapter } from '../../../engine/lora/adapter.ts';
+import { isAway, retryAfterOf } from '../../rollout/served/connection.ts';
+import { patiently } from './client.ts';
 import { ADAPTER_MODEL, readPeftAdapter, toPeftConfig } from '../../../engine/lora/peft-format.ts';
 
 /** Of an adapter with its compression; seconds. */
@@ -15,8 +18,8 @@ const PATH = /^tinker:\/\/([^/]+)\/(?:sampler_weights\/)?([^/]+)$/;
 
 /**
  * The adapter of a saved sampler, by its archive in PEFT's layout. Its matrices are read, and what they mean is said by
- * `lora`: the archive's own configuration leaves it out. Throws GradusError('learner', …): `server-away` and
- * `server-forgot`, retryable, and what `readPeftAdapter` throws.
+ * `lora`: the archive's own configuration leaves it out. Throws GradusError('learner', …): `server-away`,
+ * `server-forgot` and `server-answer`, retryable, `server-refused`, and what `readPeftAdapter` throws.
  */
 export async function downloadAdapter(
   { url, key, path }: { url: string; key: string | undefined; path: string },
@@ -30,12 +33,25 @@ export async function downloadAdapter(
       retryable: true,
     });
   const at = `${url}/api/v1/training_runs/${model}/checkpoints/${name}/archive`;
-  const bytes = await get(at, key, signal);
-  const entries = await unpackTar(await promisify(gunzip)(bytes));
+  // Looking changes nothing, and what it is of took a step.
+  const entries = await patiently(async () => unpacked(at, await get(at, key, signal)), signal);
   const found = entries.find((entry) => entry.header.name.split('/').at(-1) === ADAPTER_MODEL);
   if (!found?.data)
     throw new GradusError('learner', 'server-answer', `${at} has no ${ADAPTER_MODEL}`, { retryable: true });
   return readPeftAdapter(toPeftConfig(lora, ''), found.data.slice(), config);
+}
+
+/** What arrives in part is asked for again; a body that is no archive is an answer of somebody else. */
+async function unpacked(at: string, bytes: Uint8Array): Promise<ParsedTarEntryWithData[]> {
+  try {
+    return await unpackTar(await promisify(gunzip)(bytes));
+  } catch (error) {
+    const type = messageOf(error) === 'unexpected end of file' ? 'server-away' : 'server-answer';
+    throw new GradusError('learner', type, `${at} is no archive: ${messageOf(error)}`, {
+      retryable: true,
+      cause: error,
+    });
+  }
 }
 
 async function get(at: string, key: string | undefined, signal: AbortSignal): Promise<Uint8Array> {
@@ -45,8 +61,12 @@ async function get(at: string, key: string | undefined, signal: AbortSignal): Pr
       ...(key !== undefined && { headers: { authorization: `Bearer ${key}` } }),
     });
     if (response.ok) return new Uint8Array(await response.arrayBuffer());
-    const type = response.status === 404 ? 'server-forgot' : 'server-away';
-    throw new GradusError('learner', type, `${at} answered ${response.status}`, { retryable: true });
+    const { status } = response;
+    const type = status === 404 ? 'server-forgot' : isAway(status) ? 'server-away' : 'server-refused';
+    throw new GradusError('learner', type, `${at} answered ${status}`, {
+      retryable: type !== 'server-refused',
+      retryAfterSeconds: retryAfterOf(response.headers.get('retry-after')),
+    });
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof GradusError) throw error;

@@ -79,10 +79,12 @@ const LOSSES = {
 export type TinkerObjective = Extract<NonNullable<TrainRequest['objective']>, { kind: keyof typeof LOSSES }>;
 
 /** What a step says besides its batch. */
-export type TinkerStep = Pick<
-  TrainRequest,
-  'objective' | 'critic' | 'reference' | 'teachers' | 'lora' | 'optimizer' | 'compute'
->;
+export interface TinkerStep extends Pick<TrainRequest, 'objective' | 'lora' | 'optimizer' | 'compute'> {
+  critic?: unknown;
+  /** Which one does not matter: the API has none. */
+  reference: unknown;
+  teachers?: readonly unknown[] | undefined;
+}
 
 /**
  * What a step asks for and the API, or this server, does not have. Throws GradusError('learner', 'settings'), which names it,

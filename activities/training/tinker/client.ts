@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { z } from 'zod';
 import { GradusError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
@@ -10,6 +11,8 @@ const LOOK_SECONDS = 330;
 const PAUSE = 200;
 /** A look that fails is made again for so long, milliseconds: looking changes nothing. */
 const PATIENCE = 20_000;
+/** So long at most, however often a server asks for time, milliseconds: then Temporal tries again, and says so. */
+const MOST_PATIENCE = 600_000;
 
 /** Where a computation stands that the server has taken on. */
 interface Waiting {
@@ -18,7 +21,12 @@ interface Waiting {
 }
 
 const waiting = z.object({ request_id: z.coerce.string(), model_id: z.string().optional() });
-const failed = z.object({ error: z.string(), category: z.string().optional() });
+const failed = z.object({
+  error: z
+    .union([z.string(), z.looseObject({})])
+    .transform((said) => (typeof said === 'string' ? said : JSON.stringify(said))),
+  category: z.string().nullish(),
+});
 const unfinished = z.object({ type: z.literal('try_again') });
 
 /**
@@ -47,18 +55,18 @@ export class TinkerClient {
   }
 
   /**
-   * Begins a computation and waits for it. With `repeatable` a POST whose answer was lost is made again, for the server knows
-   * it by its `seq_id`; otherwise nobody knows whether it was taken on, and the step begins anew from its saved state.
+   * Begins a computation and waits for it. What `again` says of a failed POST has it made again: the server knows it by its
+   * `seq_id`, say, or has refused it. Otherwise nobody knows whether it was taken on, and the step begins anew from its
+   * saved state.
    */
   async compute<T>(
     path: string,
     body: Json,
     schema: z.ZodType<T>,
     signal: AbortSignal,
-    { repeatable = false } = {},
+    again: (error: unknown) => error is GradusError = never,
   ): Promise<{ result: T; model: string | undefined }> {
-    const begin = () => this.ask(path, body, waiting, signal);
-    const begun = await (repeatable ? patiently(begin, signal) : begin());
+    const begun = await patiently(() => this.ask(path, body, waiting, signal), signal, again);
     return { result: await this.result(path, begun, schema, signal), model: begun.model_id };
   }
 
@@ -78,8 +86,7 @@ export class TinkerClient {
         return ofLearner(async () => answerOf(schema, answer, what));
       if (performance.now() > deadline)
         throw away(`${what} has not ended within ${this.seconds} s: look at the server's queue`);
-      await new Promise((resolve) => setTimeout(resolve, PAUSE));
-      signal.throwIfAborted();
+      await pause(PAUSE, signal);
     }
   }
 
@@ -110,19 +117,44 @@ function failureOf(what: string, { error, category }: z.output<typeof failed>): 
   return new GradusError('learner', 'server-failed', message, { retryable: true });
 }
 
-/** Makes it again while the server is away. */
-async function patiently<T>(ask: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  const deadline = performance.now() + PATIENCE;
+/** The server is away for now. */
+export const passes = (error: unknown): error is GradusError =>
+  error instanceof GradusError && error.type === 'server-away';
+
+/** It has too much to do, and has not taken it on. */
+export const wasPutOff = (error: unknown): error is GradusError =>
+  passes(error) && / answered 429: /.test(error.message);
+
+const never = (_: unknown): _ is GradusError => false;
+
+/**
+ * Makes it again while the server is away: for `PATIENCE`, and when the server asks for time, after that time, within
+ * `MOST_PATIENCE`.
+ */
+export async function patiently<T>(
+  ask: () => Promise<T>,
+  signal: AbortSignal,
+  again: (error: unknown) => error is GradusError = passes,
+): Promise<T> {
+  const start = performance.now();
+  let deadline = start + PATIENCE;
   for (;;) {
     try {
       return await ask();
     } catch (error) {
-      const passes = error instanceof GradusError && error.type === 'server-away';
-      if (!passes || performance.now() > deadline) throw error;
-      await new Promise((resolve) => setTimeout(resolve, PAUSE));
-      signal.throwIfAborted();
+      if (!again(error)) throw error;
+      const asked = 1000 * (error.retryAfterSeconds ?? 0);
+      const next = performance.now() + Math.max(PAUSE, asked);
+      if (asked > 0) deadline = Math.min(start + MOST_PATIENCE, Math.max(deadline, next));
+      if (next > deadline) throw error;
+      await pause(next - performance.now(), signal);
     }
   }
+}
+
+async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  await setTimeout(milliseconds, undefined, { signal }).catch(() => undefined);
+  signal.throwIfAborted();
 }
 
 /** What the connection says of a policy's server, of the learner's. */

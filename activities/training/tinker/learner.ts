@@ -29,7 +29,7 @@ import { assertTinkerCan, lacks, lookAt, TINKER_ALPHA } from './capabilities.ts'
 import type { TinkerObjective, TinkerServer } from './capabilities.ts';
 import type { TinkerClient } from './client.ts';
 import { lossOf, readsNow, tinkerUpdate } from './datums.ts';
-import { TrainedModel } from './trained-model.ts';
+import { LEAVING, TrainedModel } from './trained-model.ts';
 
 export interface TinkerDependencies {
   store: ObjectStore;
@@ -88,8 +88,14 @@ export function createTinkerTraining({ store, client, key, baseModel, reference 
       { lora: known, seed, from: from ?? undefined },
       signal,
     );
-    if (from === null) await assertSameBase(model, state, signal);
-    return model;
+    if (from !== null) return model;
+    try {
+      await assertSameBase(model, state, signal);
+      return model;
+    } catch (error) {
+      await model.unload(AbortSignal.timeout(LEAVING));
+      throw error;
+    }
   };
 
   /** Throws GradusError('learner', 'settings') where the server trains another model than the run begins with. */
@@ -213,8 +219,12 @@ export function createTinkerTraining({ store, client, key, baseModel, reference 
       const mine = live?.weights === checkpoint.weights ? live.model : undefined;
       const model = mine ?? (await modelAt({ run, parent: checkpoint, lora, seed: 0 }, state, signal));
       const tokens = probeTokens(state.config);
-      const logprobs = await scoreProbe(model, state.config, signal);
-      if (mine === undefined) await model.unload(signal);
+      let logprobs: number[];
+      try {
+        logprobs = await scoreProbe(model, state.config, signal);
+      } finally {
+        if (mine === undefined) await model.unload(AbortSignal.timeout(LEAVING));
+      }
       await store.putIfAbsent(at, probes, { tokens, logprobs }, { signal });
     },
 
@@ -262,6 +272,13 @@ export function createTinkerTraining({ store, client, key, baseModel, reference 
           state.config,
           signal,
         );
+        for (const [name, { data }] of adapter.weights)
+          if (!data.every(Number.isFinite))
+            throw new GradusError(
+              'learner',
+              'diverged',
+              `${name} of the adapter that ${client.url} trained is not finite: lower the rate`,
+            );
         const checkpoint = await saveCheckpoint(
           store,
           {
@@ -288,7 +305,7 @@ export function createTinkerTraining({ store, client, key, baseModel, reference 
         if (mine) live = { weights: checkpoint.weights, model };
         return { checkpoint: kept.checkpoint, metrics: kept.metrics, backend: kept.backend, spans: spans() };
       } catch (error) {
-        await leave(AbortSignal.timeout(5000));
+        await leave(AbortSignal.timeout(LEAVING));
         // It may come back as another one.
         server = undefined;
         throw error;

@@ -4,8 +4,10 @@ import { GradusError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
 import type { LoraSpec } from '../../../core/schema/lora.ts';
 import type { OptimizerSettings, TrainBatch } from '../../../engine/learner/contract.ts';
+import { refuseNonFinite } from '../../../engine/learner/step/refuse-non-finite.ts';
 import { lacks } from './capabilities.ts';
 import type { TinkerServer } from './capabilities.ts';
+import { passes, wasPutOff } from './client.ts';
 import type { TinkerClient } from './client.ts';
 import { datumsOf } from './datums.ts';
 import type { Reduction, TinkerUpdate } from './datums.ts';
@@ -14,14 +16,23 @@ import type { Reduction, TinkerUpdate } from './datums.ts';
 const SEQUENCES = 64;
 /** The SDK says so every ten seconds, and servers forget models that are silent for minutes. */
 const BEAT = 10_000;
+/** To say that a model is left, milliseconds. */
+export const LEAVING = 5000;
 
 const anything = z.unknown();
 const session = z.object({ session_id: z.string() });
 const saved = z.object({ path: z.string().startsWith('tinker://') });
+// A proxy that answers in its own words has loaded nothing.
+const loaded = z.object({ type: z.literal('load_weights').nullish() });
+/** JSON has no word for what is not finite, and servers write null. */
+const written = z
+  .number()
+  .nullable()
+  .transform((value) => value ?? Number.NaN);
 const passed = z.object({
-  loss_fn_outputs: z.array(z.object({ logprobs: z.object({ data: z.array(z.number()) }) })),
+  loss_fn_outputs: z.array(z.object({ logprobs: z.object({ data: z.array(written) }) })),
 });
-const stepped = z.object({ metrics: z.record(z.string(), z.number()).nullish() });
+const stepped = z.object({ metrics: z.record(z.string(), z.unknown()).nullish() });
 
 type TokenBatch = Pick<TrainBatch, 'tokens' | 'offsets'>;
 
@@ -91,6 +102,7 @@ export class TrainedModel {
       },
       z.object({ model_id: z.string().optional() }),
       signal,
+      wasPutOff,
     );
     const id = created.model ?? created.result.model_id;
     if (id === undefined)
@@ -101,11 +113,11 @@ export class TrainedModel {
     try {
       const start = from?.state ?? (await model.save('start', signal));
       if (trains) model.reduction = await model.findReduction(signal);
-      await model.compute('load_weights', { path: start, optimizer: true }, anything, signal);
+      await model.compute('load_weights', { path: start, optimizer: true }, loaded, signal);
       model.steps = from?.steps ?? 0;
       return model;
     } catch (error) {
-      model.close();
+      await model.unload(AbortSignal.timeout(LEAVING));
       throw error;
     }
   }
@@ -202,8 +214,9 @@ export class TrainedModel {
   private async optimStep(adam: Record<string, number>, signal: AbortSignal): Promise<number | null> {
     const { metrics } = await this.compute('optim_step', { adam_params: adam }, stepped, signal, true);
     this.steps++;
-    const norm = Object.entries(metrics ?? {}).find(([name]) => /(^|[/.:])grad(ient)?_norm/.test(name));
-    return norm?.[1] ?? null;
+    const [, norm] =
+      Object.entries(metrics ?? {}).find(([name]) => /(^|[/.:])grad(ient)?_norm/.test(name)) ?? [];
+    return typeof norm === 'number' ? norm : null;
   }
 
   private async pass(
@@ -241,6 +254,7 @@ export class TrainedModel {
         logprobs.set(values, start + 1);
       });
     }
+    refuseNonFinite(logprobs, `the model on ${this.client.url}`);
     return logprobs;
   }
 
@@ -254,9 +268,8 @@ export class TrainedModel {
   ): Promise<T> {
     const known = numbered && this.server.knowsSequence;
     const asked = { model_id: this.id, ...body, ...(known && { seq_id: ++this.sequence }) };
-    const repeatable = known || route === 'forward';
-    const path = `/api/v1/${route}`;
-    return (await this.client.compute(path, asked, schema, signal, { repeatable })).result;
+    const again = known || route === 'forward' ? passes : wasPutOff;
+    return (await this.client.compute(`/api/v1/${route}`, asked, schema, signal, again)).result;
   }
 }
 

@@ -78,6 +78,21 @@ const factsOf = async (run: string) =>
     weights: checkpoint.weights,
   }));
 
+test('what a later stage asks for and the server lacks is said before anything is spent', async () => {
+  // The KL of the tiny run, behind a warm start that the server can train.
+  const stages = [spec.stages[0], rl];
+  const handle = await runs.start('refused', { ...spec, stages });
+  await expect(handle.result()).rejects.toMatchObject({
+    cause: {
+      cause: {
+        message: expect.stringMatching(/^stage rl: Tinker's API has not: a KL to a reference/) as string,
+      },
+    },
+  });
+  expect(await server.asked()).toEqual(['get_server_capabilities', '/openapi.json']);
+  expect(await store.list('runs/refused/')).toEqual([]);
+}, 60_000);
+
 const trained = { workers: ['learner'], policy: () => ({}) };
 const sampledToo = {
   workers: ['learner', 'rollout'],

@@ -46,7 +46,7 @@ const sessions = new Set<string>();
 const futures = new Map<string, Promise<Answer>>();
 const bySequence = new Map<string, { id: string; body: string }>();
 /** How often each is still to happen, by route. */
-const faults: { route: string; kind: string; times: number }[] = [];
+const faults: { route: string; kind: string; times: number; answer?: Answer }[] = [];
 const asked: string[] = [];
 let count = 0;
 /** One after the other, as they came. */
@@ -220,10 +220,14 @@ function begin(route: string, body: Record<string, unknown>): Answer {
       ? { error: 'the engine failed', category: 'server' }
       : undefined;
   const noLogprobs = fault(route, 'no-logprobs');
+  const nothingFinite = fault(route, 'not-finite');
+  const other = faultOf(route, 'result')?.answer;
   const done = queue.then(async (): Promise<Answer> => {
     if (wrong) return { status: 200, body: wrong };
+    if (other) return other;
     try {
       const result = await compute(route, model, body);
+      if (nothingFinite) return { status: 200, body: withoutNumbers(result) };
       return { status: 200, body: noLogprobs ? { ...(result as object), loss_fn_outputs: [] } : result };
     } catch (error) {
       return said(400, messageOf(error));
@@ -241,12 +245,18 @@ const pending = (id: string, model: string): Answer => ({
 });
 const said = (status: number, detail: string): Answer => ({ status, body: { detail } });
 
-function fault(route: string, kind: string): boolean {
+const fault = (route: string, kind: string): boolean => faultOf(route, kind) !== undefined;
+
+function faultOf(route: string, kind: string): (typeof faults)[number] | undefined {
   const at = faults.findIndex((one) => one.route === route && one.kind === kind);
-  if (at < 0) return false;
-  if (--faults[at]!.times === 0) faults.splice(at, 1);
-  return true;
+  const found = faults[at];
+  if (found && --found.times === 0) faults.splice(at, 1);
+  return found;
 }
+
+/** As servers write what is not finite, for JSON has no word for it. */
+const withoutNumbers = (value: Json): Json =>
+  JSON.parse(JSON.stringify(value), (_, one: unknown) => (typeof one === 'number' ? null : one)) as Json;
 
 /** What the server publishes of its requests. */
 const object = (...names: string[]) => ({ properties: Object.fromEntries(names.map((name) => [name, {}])) });
@@ -300,11 +310,15 @@ async function archive(path: string, response: ServerResponse): Promise<void> {
   const [, model, name] = /training_runs\/([^/]+)\/checkpoints\/([^/]+)\/archive/.exec(path)!;
   const copy: ServedModel = { state: { ...[...models.models.values()][0]!.state }, waiting: [] };
   await models.load(copy, `${model}/sampler_weights/${name}`);
-  const body = Buffer.from(writePeftModel(models.config, copy.state.adapter!));
+  const adapter = copy.state.adapter!;
+  if (fault('archive', 'not-finite')) for (const { data } of adapter.weights.values()) data.fill(Number.NaN);
+  const body = Buffer.from(writePeftModel(models.config, adapter));
   const tar = await packTar([
     { header: { name: './adapter_model.safetensors', size: body.length, type: 'file' }, body },
   ]);
-  response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(gzipSync(tar));
+  const whole = gzipSync(tar);
+  const sent = fault('archive', 'cut') ? whole.subarray(0, Math.floor(whole.length / 2)) : whole;
+  response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(sent);
 }
 
 const server = createServer((request, response) => {
@@ -316,9 +330,11 @@ const server = createServer((request, response) => {
       return send(response, { status: 200, body: {} });
     }
     if (path === '/asked') return send(response, { status: 200, body: asked });
-    asked.push(path.replace('/api/v1/', ''));
-    const route = asked.at(-1)!;
-    if (path.endsWith('/archive')) return archive(path, response);
+    const route = path.endsWith('/archive') ? 'archive' : path.replace('/api/v1/', '');
+    asked.push(route);
+    const other = faultOf(route, 'answer')?.answer;
+    if (other) return send(response, other);
+    if (route === 'archive') return archive(path, response);
     if (fault(route, 'unavailable')) return send(response, said(503, 'Service Unavailable'));
     const answered = await answer(path, given);
     // The server has taken it on, and nobody hears of it.

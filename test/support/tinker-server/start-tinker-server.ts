@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import type { Answer } from '../policy-server/http.ts';
 
 export interface TinkerServerOptions {
   /** The base model, a folder in Hugging Face's layout. */
@@ -15,8 +16,20 @@ export interface TinkerServerOptions {
 /** What can be made to go wrong at a route, so many times. */
 export interface TinkerFault {
   route: string;
-  kind: 'unavailable' | 'cut' | 'still' | 'try-again' | 'error-user' | 'error-server' | 'no-logprobs';
+  kind:
+    | 'unavailable'
+    | 'cut'
+    | 'still'
+    | 'try-again'
+    | 'error-user'
+    | 'error-server'
+    | 'no-logprobs'
+    | 'not-finite'
+    // `answer` in place of the route's own, and nothing is taken on; or of what was computed, and nothing is.
+    | 'answer'
+    | 'result';
   times: number;
+  answer?: Answer;
 }
 
 /** A process that speaks Tinker's API, with our own learner behind it. */

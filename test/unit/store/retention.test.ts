@@ -22,6 +22,12 @@ test('each part of the rule keeps what it says', () => {
   expect(deleted([], { keepLast: 1 })).toEqual([]);
 });
 
+test('what comes after where a run that was reset is now stays', () => {
+  const all = [1, 2, 3, 4, 5, 6].map((step) => candidate(step));
+  expect(deleted(all, { pinned: [all[2]!.ref], upTo: 3 })).toEqual([1, 2]);
+  expect(deleted(all, { pinned: [all[5]!.ref], upTo: 6 })).toEqual([1, 2, 3, 4, 5]);
+});
+
 test('of equal scores the later is the best, and one without a score is never among them', () => {
   expect(
     deleted([candidate(1, 0.5), candidate(2, 0.5), candidate(3), candidate(4)], { keepBest: 1 }),

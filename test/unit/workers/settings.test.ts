@@ -41,6 +41,15 @@ describe('the settings of a worker', () => {
     expect(refusal({ ...needed, TEMPORAL_ADDRESS: 'x' })).not.toContain('secret');
   });
 
+  test.each(['', 'secret\n', 'secret\r\nX-Other: 1', 'a secret', 'sécret'])(
+    'refuse a key that no header may have: %j',
+    (GRADUS_TINKER_KEY) => {
+      const message = refusal({ ...needed, GRADUS_TINKER_KEY });
+      expect(message).toContain('  GRADUS_TINKER_KEY: must be');
+      expect(message).not.toContain('cret');
+    },
+  );
+
   test.each([
     ['https://s3.example', 443, true],
     ['http://s3.example', 80, false],

@@ -1,0 +1,195 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connect } from '../../../activities/rollout/served/connection.ts';
+import { TinkerClient } from '../../../activities/training/tinker/client.ts';
+import { createTinkerTraining } from '../../../activities/training/tinker/learner.ts';
+import { exportModel } from '../../../cli/export-model.ts';
+import type { TrainRequest } from '../../../core/requests.ts';
+import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
+import { putBatch } from '../../../store/training/batches.ts';
+import { metricsKey } from '../../../store/keys.ts';
+import { caseBatch } from '../../support/engine/learner-cases.ts';
+import { caseOf } from '../../support/learner-steps.ts';
+import { openTestStore } from '../../support/test-store.ts';
+import { lora, OBJECTIVES } from '../../support/tinker-server/objectives.ts';
+import { TinkerServer } from '../../support/tinker-server/start-tinker-server.ts';
+import type { TinkerFault } from '../../support/tinker-server/start-tinker-server.ts';
+
+// What a server of Tinker's API, or what stands before it, answers in place of an answer: nothing wrong is ever committed, what
+// passes is waited for, and what does not pass is said once.
+
+const { store } = await openTestStore();
+const { signal } = new AbortController();
+const OBJECTIVE = OBJECTIVES['clipped']!;
+
+let folder: string;
+let server: TinkerServer;
+let runs = 0;
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'gradus-tinker-hostile-'));
+  const { first } = await caseOf(store, 'base', { name: 'base', objective: { kind: 'supervised' } });
+  const model = path.join(folder, 'base');
+  await exportModel(store, first, model, { dtype: 'F32', maxShardBytes: 1e9, onnx: false });
+  server = await TinkerServer.start({ model, state: path.join(folder, 'state') });
+}, 120_000);
+
+afterAll(async () => {
+  await server?.kill();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const trainer = (reference = false) =>
+  createTinkerTraining({
+    store,
+    client: new TinkerClient(connect(server.url, 60), 60),
+    ...(reference && { reference: () => createLocalLearner() }),
+  });
+
+/** The first step of a new run. */
+async function firstStep(): Promise<TrainRequest> {
+  const run = `hostile-${++runs}`;
+  const one = { name: run, objective: OBJECTIVE, updates: { minibatch: 5, epochs: 2 } };
+  const { first, request } = await caseOf(store, run, one);
+  const { ref } = await putBatch(store, `runs/${run}/own.safetensors`, caseBatch(one));
+  const asked = request(1, first);
+  return { ...asked, batch: ref, lora, optimizer: { ...asked.optimizer, maxGradientNorm: 0 } };
+}
+
+const committed = async ({ run, stage, stageStep }: TrainRequest): Promise<boolean> =>
+  Boolean(await store.head(metricsKey(run, stage, stageStep)));
+
+const html = (status: number, headers: Record<string, string> = {}) => ({
+  status,
+  body: '<html><body>a proxy says something</body></html>',
+  headers: { 'content-type': 'text/html', ...headers },
+});
+
+/** A step is tried once under a fault. Returns what it threw; nothing where it was made. */
+async function tryStep(fault: TinkerFault, reference = false): Promise<unknown> {
+  await server.fault(fault);
+  const request = await firstStep();
+  const tinker = trainer(reference);
+  try {
+    await tinker.trainStep(request, signal);
+    return undefined;
+  } catch (error) {
+    expect(await committed(request)).toBe(false);
+    return error;
+  } finally {
+    tinker.close();
+  }
+}
+
+test.each([
+  ['an empty body', { status: 200 }],
+  ['HTML', html(200)],
+  ['an error that is no text', { status: 200, body: { error: { message: 'out of memory' } } }],
+  ['another computation', { status: 200, body: { type: 'save_weights', path: 'tinker://m/weights/x' } }],
+])(
+  'a state that was loaded with %s as the answer is not trained on',
+  async (_, answer) => {
+    expect(await tryStep({ route: 'load_weights', kind: 'result', times: 1, answer })).toMatchObject({
+      boundary: 'learner',
+      retryable: true,
+    });
+  },
+  60_000,
+);
+
+test.each([
+  ['forward', 'of before the step'],
+  ['forward_backward', 'of an update'],
+  ['archive', 'of the adapter that comes back'],
+])(
+  'numbers of %s that are not finite are said once, as our own learner says them',
+  async (route) => {
+    const times = route === 'archive' ? 1 : 1000;
+    const error = await tryStep({ route, kind: 'not-finite', times });
+    await server.restart();
+    expect(error).toMatchObject({ boundary: 'learner', type: 'diverged', retryable: false });
+  },
+  60_000,
+);
+
+test('a norm that is not said is no norm', async () => {
+  const error = await tryStep({ route: 'optim_step', kind: 'not-finite', times: 1000 });
+  await server.restart();
+  expect(error).toBeUndefined();
+}, 60_000);
+
+test('what a server asks for time for is waited for', async () => {
+  const later = (status: number) => html(status, { 'retry-after': '1' });
+  const faults: TinkerFault[] = [
+    // Refused before it was taken on, so it can be asked again.
+    { route: 'forward_backward', kind: 'answer', times: 2, answer: later(429) },
+    { route: 'retrieve_future', kind: 'answer', times: 2, answer: later(429) },
+    { route: 'retrieve_future', kind: 'answer', times: 2, answer: later(503) },
+    { route: 'archive', kind: 'answer', times: 2, answer: later(503) },
+    { route: 'archive', kind: 'cut', times: 1 },
+  ];
+  for (const fault of faults) {
+    const before = (await server.asked()).length;
+    expect(await tryStep(fault), JSON.stringify(fault)).toBeUndefined();
+    const asked = (await server.asked()).slice(before).filter((route) => route === fault.route);
+    const undisturbed = (await server.asked()).length;
+    expect(await tryStep({ route: 'none', kind: 'still', times: 1 })).toBeUndefined();
+    const usual = (await server.asked()).slice(undisturbed).filter((route) => route === fault.route);
+    // Not once every fifth of a second.
+    if (fault.route !== 'retrieve_future') expect(asked).toHaveLength(usual.length + fault.times);
+  }
+}, 120_000);
+
+test.each([
+  [200, 'server-answer', true],
+  [403, 'server-refused', false],
+])(
+  'an archive that is HTML, with status %i, is no archive',
+  async (status, type, retryable) => {
+    const answer = html(status);
+    expect(await tryStep({ route: 'archive', kind: 'answer', times: 1, answer })).toMatchObject({
+      boundary: 'learner',
+      type,
+      retryable,
+    });
+  },
+  60_000,
+);
+
+test('a model of an attempt that failed is left to nobody', async () => {
+  const countOf = async (route: string) => (await server.asked()).filter((one) => one === route).length;
+  const faults: TinkerFault[] = [
+    // While it is compared with the base that the run begins with, and while it is made ready.
+    { route: 'forward', kind: 'error-server', times: 1 },
+    { route: 'load_weights', kind: 'error-server', times: 1 },
+    { route: 'forward_backward', kind: 'error-server', times: 1 },
+  ];
+  for (const fault of faults) {
+    const [opened, left] = [await countOf('create_model'), await countOf('unload_model')];
+    expect(await tryStep(fault, true), fault.route).toMatchObject({ retryable: true });
+    expect(await countOf('unload_model'), fault.route).toBe(left + (await countOf('create_model')) - opened);
+  }
+  const { parent, run } = await firstStep();
+  await server.fault({ route: 'forward', kind: 'error-server', times: 1 });
+  const [opened, left] = [await countOf('create_model'), await countOf('unload_model')];
+  await expect(trainer().probePolicy({ run, checkpoint: parent }, signal)).rejects.toThrow(/engine failed/);
+  expect(await countOf('unload_model')).toBe(left + (await countOf('create_model')) - opened);
+}, 120_000);
+
+test('a future that never comes is given up as soon as the step is called off', async () => {
+  await server.fault({ route: 'retrieve_future', kind: 'try-again', times: 1e9 });
+  const request = await firstStep();
+  const called = new AbortController();
+  const tinker = trainer();
+  const trying = tinker.trainStep(request, called.signal);
+  const seen = expect(trying).rejects.toThrow('called off');
+  await expect.poll(async () => (await server.asked()).includes('retrieve_future')).toBe(true);
+  const start = performance.now();
+  called.abort(new Error('called off'));
+  await seen;
+  expect(performance.now() - start).toBeLessThan(10_000);
+  tinker.close();
+  await server.restart();
+}, 60_000);
