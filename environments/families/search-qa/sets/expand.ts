@@ -6,8 +6,7 @@ import type { Query, Relation, WhoIs } from './query.ts';
 import { searchesFor } from './searches.ts';
 
 /** A seed question grows by one of these. */
-export const EXPANSIONS = ['layer-wise', 'random'] as const;
-export type Expansion = (typeof EXPANSIONS)[number];
+export type Expansion = 'layer-wise' | 'random';
 
 export interface FormalQuestion {
   query: Query;

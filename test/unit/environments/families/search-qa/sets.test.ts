@@ -36,8 +36,17 @@ const EACH = 150;
 
 const taskAt = (of: Sets, split: Split, level: number, index: number): Task =>
   of.task({ environment: of.name, split, level, index });
-const tasksOf = (of: Sets, split: Split, count = EACH): Task[] =>
-  of.levels.flatMap((level) => Array.from({ length: count }, (_, index) => taskAt(of, split, level, index)));
+const made = new Map<string, Task[]>();
+function tasksOf(of: Sets, split: Split, count = EACH): Task[] {
+  const key = `${of.name} ${split} ${count}`;
+  const known =
+    made.get(key) ??
+    of.levels.flatMap((level) =>
+      Array.from({ length: count }, (_, index) => taskAt(of, split, level, index)),
+    );
+  made.set(key, known);
+  return known;
+}
 const infoOf = ({ info }: Task) => info as { formal: string; answers: string[] };
 const queryOf = (task: Task): Query => parseQuery(infoOf(task).formal);
 
