@@ -46,7 +46,7 @@ export class TurnSearch {
   private readonly beams: BeamSearch<Sequence>;
   private readonly takers = new Map<number, Taker>();
   private readonly maxPositions: number;
-  private readonly sequences = new Set<Sequence>();
+  private sequences: readonly Sequence[];
   /** What the sequences say of the next token: of all of them, or of none. */
   private readonly likeliest = new Map<Sequence, Alternative[]>();
   /** Of each group's best finished beam. */
@@ -57,7 +57,7 @@ export class TurnSearch {
     this.width = request.beams!.width;
     this.maxPositions = maxPositions;
     this.root = new Sequence(0, request, maxPositions, this);
-    this.sequences.add(this.root);
+    this.sequences = [this.root];
     this.beams = new BeamSearch(request.beams!, { stopTokens: request.stopTokens, limit, root: this.root });
   }
 
@@ -94,22 +94,25 @@ export class TurnSearch {
       const rows = seats.block.extract(slot);
       this.caches.set(group, { rows, prefix: seat.request.prefix, ...seat.history });
     }
-    for (const sequence of [...this.sequences]) {
+    const going: Sequence[] = [];
+    for (const sequence of this.sequences) {
       const [first, ...others] = this.beams.open.filter(({ seat }) => seat === sequence);
       for (const beam of others) {
         const copy = sequence.fork(this.maxPositions);
         batch.fork(sequence, copy);
-        this.sequences.add(copy);
+        going.push(copy);
         beam.seat = copy;
         copy.extend(beam.tokens.at(-1)!);
       }
-      if (first) sequence.extend(first.tokens.at(-1)!);
-      else {
+      if (first) {
+        going.push(sequence);
+        sequence.extend(first.tokens.at(-1)!);
+      } else {
         const { seats, slot } = batch.seatOf(sequence);
         batch.remove(seats, slot);
-        this.sequences.delete(sequence);
       }
     }
+    this.sequences = going;
   }
 
   get over(): boolean {
