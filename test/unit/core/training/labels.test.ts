@@ -63,7 +63,7 @@ const group = (...episodes: Episode[]): RolloutGroup =>
       { ref: { environment: 'programs', split: 'train', level: 1, index: 0 }, prompt: '', promptTokens: [] },
     ],
     episodes: episodes.map((episode, i) => ({ ...episode, sample: i })),
-  }) as RolloutGroup;
+  });
 const FILTER = { min: 0.3, max: 0.8 };
 const by = (votes: string): (string | null)[] => Array.from(votes, (one) => (one === '-' ? null : one));
 
