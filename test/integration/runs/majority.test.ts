@@ -34,7 +34,8 @@ async function solvedIn(run: string, stage: string, step: number) {
   return { sampled: solving.filter((one) => !isLabelled(one)), labelled: solving.filter(isLabelled) };
 }
 
-const truthOf = ({ outcome }: Episode): boolean | null => succeeded(components as RewardSpec['components'], outcome!);
+const truthOf = ({ outcome }: Episode): boolean | null =>
+  succeeded(components as RewardSpec['components'], outcome!);
 
 beforeAll(async () => {
   expect((await train('voted', opponentsSpec({ filter: FILTER }))).end).toEqual(DONE);
