@@ -284,6 +284,15 @@ export function checkReward(
   const context = { verifiers: names.filter(single), components: names, sampling, stages };
   checkRules(rules, context, ['reward', 'rules'], refuse);
   checkBalance(reward, sampling, refuse);
+  const decides = components.find(({ role }) => role === 'outcome')?.verifier;
+  rules.forEach((rule, i) => {
+    if (rule.kind !== 'process' || rule.verifier !== decides) return;
+    if (stages.some(({ selfPlay }) => selfPlay?.labels === 'majority'))
+      refuse(
+        ['reward', 'rules', i, 'verifier'],
+        'would pay by what the deciding verifier says, and selfPlay.labels is majority: leave the rule out, or set labels to verifier',
+      );
+  });
   if (reward.normalization && stages.every(({ algorithm }) => ignoresScale(algorithm))) {
     refuse(
       ['reward', 'normalization'],

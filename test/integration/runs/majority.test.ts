@@ -4,6 +4,7 @@ import { isRewarded } from '../../../core/episode/outcome.ts';
 import { succeeded } from '../../../core/episode/reward.ts';
 import { figuresOf } from '../../../core/training/figures.ts';
 import { labelsOf, voteOf } from '../../../core/training/labels.ts';
+import type { RewardSpec } from '../../../core/schema/reward.ts';
 import type { StepFacts } from '../../../core/training/step-facts.ts';
 import { reweighStep } from '../../../runs/reweigh/reweigh.ts';
 import { rolloutsPrefix } from '../../../store/keys.ts';
@@ -19,7 +20,6 @@ import { openPlainRuns } from './plain-runs.ts';
 const { store, train } = await openPlainRuns();
 const FILTER = { min: 0.3, max: 0.8 };
 const { components } = opponentsSpec().reward;
-const REWARD = components.map((one) => ({ ...one, gatedBy: null }));
 let steps: StepFacts[];
 const stepsOf = (stage: string): StepFacts[] => steps.filter((one) => one.stage === stage);
 
@@ -34,7 +34,8 @@ async function solvedIn(run: string, stage: string, step: number) {
   return { sampled: solving.filter((one) => !isLabelled(one)), labelled: solving.filter(isLabelled) };
 }
 
-const truthOf = ({ outcome }: Episode): boolean | null => succeeded(REWARD as never, outcome!);
+const truthOf = ({ outcome }: Episode): boolean | null =>
+  succeeded(components as RewardSpec['components'], outcome!);
 
 beforeAll(async () => {
   expect((await train('voted', opponentsSpec({ filter: FILTER }))).end).toEqual(DONE);

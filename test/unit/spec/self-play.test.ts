@@ -166,6 +166,17 @@ describe('a stage of self-play', () => {
       },
       /weight: is what agreeing with the majority is worth/,
     ],
+    [
+      'and a rule that reads what the verifier says',
+      { selfPlay: majority },
+      {
+        reward: {
+          components: [{ verifier: 'solved', role: 'outcome', weight: 1 }],
+          rules: [{ kind: 'process', verifier: 'solved', by: 'minimum', weight: 0.1 }],
+        },
+      },
+      /rules\[0\]\.verifier: would pay by what the deciding verifier says/,
+    ],
   ])('is refused with a majority %s', (_, changes, more, why) => {
     expect(() => stageWith(changes, more)).toThrow(why);
   });

@@ -54,16 +54,15 @@ const sample = (answer: string | null, passes = false, canonical?: string): Epis
         ? { ...scored(0), kind: 'truncated', limit: 'tokens' }
         : scored(passes ? 1 : 0, canonical),
   }) as Episode;
-const group = (...episodes: Episode[]): RolloutGroup =>
-  ({
-    id: 'group-0',
-    weights: 'w',
-    temperature: 1,
-    tasks: [
-      { ref: { environment: 'programs', split: 'train', level: 1, index: 0 }, prompt: '', promptTokens: [] },
-    ],
-    episodes: episodes.map((episode, i) => ({ ...episode, sample: i })),
-  }) as RolloutGroup;
+const group = (...episodes: Episode[]): RolloutGroup => ({
+  id: 'group-0',
+  weights: 'w',
+  temperature: 1,
+  tasks: [
+    { ref: { environment: 'programs', split: 'train', level: 1, index: 0 }, prompt: '', promptTokens: [] },
+  ],
+  episodes: episodes.map((episode, i) => ({ ...episode, sample: i })),
+});
 const FILTER = { min: 0.3, max: 0.8 };
 const by = (votes: string): (string | null)[] => Array.from(votes, (one) => (one === '-' ? null : one));
 
