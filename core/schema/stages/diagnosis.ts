@@ -68,6 +68,11 @@ export const NOT_WITH_REPLAY: WhyNot = {
     'changes the temperature, and groups of earlier steps, of another temperature, are replayed: leave it out',
 };
 
+export const NOT_WITH_SINGLES: WhyNot = {
+  filter:
+    'keeps the groups whose rewards deviate most, and a group of one sample has no deviation: it would never be trained on again. Leave it out, or take 2 samples or more',
+};
+
 /** Refuses actions that the rest of a stage cannot go with; `at` is the path of the section. */
 export function refuseActions(rules: Rules, why: WhyNot, at: Path, refuse: Refuse): void {
   for (const alarm of DIAGNOSES) {

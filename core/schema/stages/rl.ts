@@ -25,11 +25,13 @@ import {
   NOT_ASYNCHRONOUSLY,
   NOT_WITH_LATE,
   NOT_WITH_REPLAY,
+  NOT_WITH_SINGLES,
   NOT_WITH_STORED,
   refuseActions,
 } from './diagnosis.ts';
 import { fromSchema } from './earlier-policy.ts';
 import { checkFromFailures, fromFailuresSchema } from './from-failures.ts';
+import { trainedRoles } from '../../training/roles.ts';
 import { checkSelfPlay, proposerArms, selfPlaySchema } from './self-play.ts';
 import type { ProposerArm, SelfPlaySpec } from './self-play.ts';
 import type { RewardRule } from '../reward-rules.ts';
@@ -186,6 +188,10 @@ export const rlStageOf = (
   arms: armsOf(tasks),
 });
 
+/** Whether it learns from proposals that are alone in their groups; a task has two samples or more. */
+const trainsSingles = ({ selfPlay }: WrittenRlStage): boolean =>
+  selfPlay?.samples === 1 && trainedRoles(selfPlay).proposer;
+
 /** `at` is the path of the stage, after the `earlier` ones. */
 export function checkRlStage(
   stage: WrittenRlStage,
@@ -275,6 +281,7 @@ export function checkRlStage(
   ))
     refuse([...at, 'algorithm', field], message);
   if (late) refuseActions(stage.diagnosis, NOT_WITH_LATE, [...at, 'diagnosis'], refuse);
+  if (trainsSingles(stage)) refuseActions(stage.diagnosis, NOT_WITH_SINGLES, [...at, 'diagnosis'], refuse);
   if (stage.collect.kind === 'asynchronous') {
     refuseActions(stage.diagnosis, NOT_ASYNCHRONOUSLY, [...at, 'diagnosis'], refuse);
     if (schedule)

@@ -70,6 +70,18 @@ test('a teacher is the checkpoint that the run was opened with, and stays when i
   expect(left.map(({ ref }) => ref.step)).toEqual([1, 3]);
 });
 
+test('what a run that is done again has not come to yet stays', async () => {
+  const [first, second, ended] = [await saved('again', 1), await saved('again', 2), await saved('again', 3)];
+  // It ended with the second, which a later stage names, and has gone on; now its first step is done again.
+  const retention = { keepLast: 1, keepBest: 0, keepEvery: 0 };
+  await curriculum.applyRetention({ run: 'again', retention, pinned: [first], scores: [] }, signal);
+  const stepsLeft = async () =>
+    (await findCheckpoints(store, 'again')).checkpoints.map(({ ref }) => ref.step);
+  expect(await stepsLeft()).toEqual([1, 2, 3]);
+  await curriculum.applyRetention({ run: 'again', retention, pinned: [second, ended], scores: [] }, signal);
+  expect(await stepsLeft()).toEqual([2, 3]);
+});
+
 test('one that is not there is refused when the run is opened', async () => {
   await expect(open('unknown', [{ from: 'nobody' }])).rejects.toMatchObject({
     type: 'no-checkpoint',

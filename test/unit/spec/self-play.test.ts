@@ -75,6 +75,11 @@ describe('a stage of self-play', () => {
       { algorithm: { kind: 'reinforce++', baseline: 'level', baselineDecay: 0.9 } },
       /does nothing with baseline level: leave it out, or take moving/,
     ],
+    [
+      'a filter by the deviation of groups, where a proposal is a group of its own',
+      { diagnosis: { 'echo-trap': ['filter'] } },
+      /diagnosis.*a group of one sample has no deviation/s,
+    ],
   ])('is refused with %s', (_, changes, why) => {
     expect(() => stageWith(changes)).toThrow(why);
   });
@@ -84,6 +89,8 @@ describe('a stage of self-play', () => {
     expect(stageWith({ selfPlay: { ...selfPlay, proposer } }).stages[1]).toMatchObject({
       selfPlay: { proposer },
     });
+    const filter = { diagnosis: { 'echo-trap': ['filter'] } };
+    expect(stageWith({ ...filter, selfPlay: { ...selfPlay, proposer } })).toBeDefined();
     // Nothing is learnt of its proposals, so they need nothing to be compared with.
     expect(stageWith({ algorithm: { kind: 'grpo' }, selfPlay: { ...selfPlay, proposer } })).toBeDefined();
   });
