@@ -64,9 +64,10 @@ export class TinkerClient {
     body: Json,
     schema: z.ZodType<T>,
     signal: AbortSignal,
-    again: (error: unknown) => error is GradusError = never,
+    again?: (error: unknown) => error is GradusError,
   ): Promise<{ result: T; model: string | undefined }> {
-    const begun = await patiently(() => this.ask(path, body, waiting, signal), signal, again);
+    const begin = () => this.ask(path, body, waiting, signal);
+    const begun = await (again ? patiently(begin, signal, again) : begin());
     return { result: await this.result(path, begun, schema, signal), model: begun.model_id };
   }
 
@@ -124,8 +125,6 @@ export const passes = (error: unknown): error is GradusError =>
 /** It has too much to do, and has not taken it on. */
 export const wasPutOff = (error: unknown): error is GradusError =>
   passes(error) && / answered 429: /.test(error.message);
-
-const never = (_: unknown): _ is GradusError => false;
 
 /**
  * Makes it again while the server is away: for `PATIENCE`, and when the server asks for time, after that time, within
