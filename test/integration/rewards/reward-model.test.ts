@@ -39,7 +39,8 @@ const spec = {
     model: { stage: 'judge' },
   },
   stages: [
-    warmStart,
+    // Models learn from what some samples solve and others do not: it goes on until tasks are solved, on any processor.
+    { ...warmStart, maxRounds: 6, graduation: { successAtLeast: 0.1, tasksPerLevel: 32 } },
     { ...rl, ...sampled },
     {
       kind: 'reward',
