@@ -29,6 +29,7 @@ const sampled = {
 };
 const spec = {
   ...brief,
+  model: { ...brief.model, hiddenSize: 64, intermediateSize: 128, attentionHeads: 4, keyValueHeads: 2 },
   reward: {
     ...brief.reward,
     components: [
@@ -40,7 +41,12 @@ const spec = {
   },
   stages: [
     // Models learn from what some samples solve and others do not: it goes on until tasks are solved, on any processor.
-    { ...warmStart, maxRounds: 6, graduation: { successAtLeast: 0.1, tasksPerLevel: 32 } },
+    {
+      ...warmStart,
+      maxRounds: 12,
+      optimizer: { learningRate: 0.005 },
+      graduation: { successAtLeast: 0.1, tasksPerLevel: 32 },
+    },
     { ...rl, ...sampled },
     {
       kind: 'reward',
