@@ -1,5 +1,6 @@
 import { plainCharacters } from '../../core/plain-characters.ts';
 import type { FastVerifier } from '../contract/environment.ts';
+import { comparedVerifier, theAnswer } from './compared.ts';
 
 /**
  * Numbers with an optional sign, thousands separators (all of one kind) and a decimal point. `0,123` has none: nobody
@@ -30,19 +31,8 @@ export function normalizeAnswer(answer: string): string {
 }
 
 /** 1 when the answer says what the task expects, 0 when it does not or there is none; abstains on a task without an expected answer. */
-export function exactMatch(): FastVerifier {
-  return {
-    name: 'exact-match',
-    version: '4',
-    tier: 'fast',
-    cost: { seconds: 0, usd: 0 },
-    verify: ({ task, answer }) => {
-      if (task.answer === undefined)
-        return { kind: 'abstain', reason: 'the task has no expected answer to compare with' };
-      if (answer === null) return { kind: 'score', score: 0, evidence: 'no answer' };
-      const canonical = normalizeAnswer(answer);
-      const score = canonical === normalizeAnswer(task.answer) ? 1 : 0;
-      return { kind: 'score', score, canonical, evidence: `${answer} for ${task.answer}` };
-    },
-  };
-}
+export const exactMatch = (): FastVerifier =>
+  comparedVerifier('exact-match', '4', theAnswer, (answer, [wanted]) => {
+    const canonical = normalizeAnswer(answer);
+    return { score: canonical === normalizeAnswer(wanted!) ? 1 : 0, canonical, expected: wanted! };
+  });

@@ -1,4 +1,6 @@
-import type { FastVerifier, Task, Verdict } from '../contract/environment.ts';
+import type { FastVerifier } from '../contract/environment.ts';
+import { comparedVerifier, theAnswer } from './compared.ts';
+import type { Expected } from './compared.ts';
 
 /** What Python's `str.split` splits at, as the evaluation does: `\s` has U+FEFF besides, and lacks U+001C to U+001F and U+0085. */
 // oxlint-disable-next-line no-control-regex -- Python takes them for white space
@@ -34,11 +36,6 @@ export function squadF1Of(given: string, expected: string): number {
   return common === 0 ? 0 : (2 * common) / (ours.length + theirs.length);
 }
 
-/** Any of these is right. */
-type Expected = (task: Task) => readonly string[];
-
-const theAnswer: Expected = ({ answer }) => (answer === undefined ? [] : [answer]);
-
 /** 1 where the answer is one of those expected, 0 where it is none; abstains where none is expected. */
 export const squadExactMatch = (expected: Expected = theAnswer): FastVerifier =>
   squadVerifier('squad-em', expected, (given, wanted) =>
@@ -49,31 +46,16 @@ export const squadExactMatch = (expected: Expected = theAnswer): FastVerifier =>
 export const squadF1 = (expected: Expected = theAnswer): FastVerifier =>
   squadVerifier('squad-f1', expected, squadF1Of);
 
-function squadVerifier(
+const squadVerifier = (
   name: string,
   expected: Expected,
   score: (given: string, wanted: string) => number,
-): FastVerifier {
-  return {
-    name,
-    version: '3',
-    tier: 'fast',
-    cost: { seconds: 0, usd: 0 },
-    verify: ({ task, answer }): Verdict => {
-      const wanted = expected(task);
-      if (wanted.length === 0)
-        return { kind: 'abstain', reason: 'the task has no expected answer to compare with' };
-      if (answer === null) return { kind: 'score', score: 0, evidence: 'no answer' };
-      const best = Math.max(...wanted.map((one) => score(answer, one)));
-      return {
-        kind: 'score',
-        score: best,
-        canonical: normalizeSquad(answer),
-        evidence: `${answer} for ${wanted.join(' or ')}`,
-      };
-    },
-  };
-}
+): FastVerifier =>
+  comparedVerifier(name, '3', expected, (answer, wanted) => ({
+    score: Math.max(...wanted.map((one) => score(answer, one))),
+    canonical: normalizeSquad(answer),
+    expected: wanted.join(' or '),
+  }));
 
 /** What a wrong answer in the right form is worth to ReSearch. */
 const FORM = 0.1;
