@@ -37,7 +37,7 @@ export const END_AFTER_SECONDS = 60;
 const TURN_MS = 250;
 const SIGN_MS = 1000;
 /** Longer blocks are said, ms. */
-const SAY_MS = 1000;
+export const SAY_MS = 1000;
 
 /**
  * Watches the event loop of a worker process from a thread beside it (docs/adr/0026), which also gives heartbeats of the

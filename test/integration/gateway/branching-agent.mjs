@@ -1,7 +1,9 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 
 // An agent that knows nothing of Gradus, and whose turns are a tree: two helpers work at the same time, one of them asks for two
-// answers to one question, and what was said is cut down to a note before the last turn.
+// answers to one question, and what was said is cut down to a note before the last turn. It is held before that turn by a
+// file with its task, at the path that it is started with, until the file is gone.
 
 const { OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL, GRADUS_TASK, GRADUS_ANSWER } = process.env;
 
@@ -27,5 +29,8 @@ async function helper(question) {
 }
 
 const notes = await Promise.all([helper(`first: ${GRADUS_TASK}`), ask([user('second')])]);
+const [, , gate] = process.argv;
+const holds = gate !== undefined && existsSync(gate) && readFileSync(gate, 'utf8') === GRADUS_TASK;
+while (holds && existsSync(gate)) await delay(20);
 const { content } = await ask([user(`${GRADUS_TASK} ${notes[0].length}`)]);
 writeFileSync(GRADUS_ANSWER, content ?? '');

@@ -1,3 +1,4 @@
+import { rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
@@ -56,7 +57,7 @@ function spec(agent: object) {
 }
 /** Weights at the end of the run that nobody disturbed. */
 let undisturbed: string | undefined;
-const agent = { command: [process.execPath, AGENT], timeoutSeconds: 120, concurrency: 2 };
+const agent = { command: [process.execPath, AGENT], timeoutSeconds: 240, concurrency: 2 };
 
 test('killed in mid-episode, the worker and an agent, the run ends with the same weights', async () => {
   const { runs, workers } = installation;
@@ -64,26 +65,30 @@ test('killed in mid-episode, the worker and an agent, the run ends with the same
   expect(alone.checkpoint.weights).not.toBe(alone.reference!.weights);
   undisturbed = alone.checkpoint.weights;
 
-  const handle = await runs.start('killed', spec(agent));
-  const turnsOf = (step: string) => `runs/killed/parts/rl/${step}/0/`;
-  const begun = (step: string) =>
-    until(
-      async () => {
-        const keys = await store.list(turnsOf(step));
-        return keys.some(({ key }) => key.includes('/turns/')) || undefined;
-      },
-      120_000,
-      () => `no agent had a turn in step ${step}`,
-    );
-  await begun('000001');
-  await killAndReplace(workers, 'rollout');
-  await begun('000002');
+  // The agents of its first step are held in mid-episode until the worker is killed, and then one of those that the next worker has started.
+  const gate = path.join(installation.stateDir, 'gate');
+  const first = await loadTrajectories(store, (await store.head(rolloutKey('alone', 'rl', 1, groupId(0))))!);
+  await writeFile(gate, first.tasks[0]!.prompt);
+  const held = { ...agent, command: [...agent.command, gate] };
+  const handle = await runs.start('killed', spec(held));
   await until(
-    () => Promise.resolve(processesBelow(AGENT).length > 0 || undefined),
-    30_000,
-    () => 'no agent was seen at work',
+    async () => {
+      const keys = await store.list('runs/killed/parts/rl/000001/0/');
+      return keys.some(({ key }) => key.includes('/turns/')) || undefined;
+    },
+    120_000,
+    () => 'no agent had a turn in step 1',
   );
-  killAll(processesBelow(AGENT).slice(0, 1));
+  const before = new Set(processesBelow(gate));
+  expect(before.size).toBeGreaterThan(0);
+  await killAndReplace(workers, 'rollout');
+  const next = await until(
+    () => Promise.resolve(processesBelow(gate).find((pid) => !before.has(pid))),
+    60_000,
+    () => 'no agent was started again',
+  );
+  killAll([next]);
+  await rm(gate);
   const killed = await handle.result();
 
   expect(killed.checkpoint.weights).toBe(alone.checkpoint.weights);
