@@ -30,7 +30,7 @@ async function helper(question) {
 
 const notes = await Promise.all([helper(`first: ${GRADUS_TASK}`), ask([user('second')])]);
 const [, , gate] = process.argv;
-const holds = gate !== undefined && existsSync(gate) && readFileSync(gate, 'utf8') === GRADUS_TASK;
-while (holds && existsSync(gate)) await delay(20);
+if (gate !== undefined && existsSync(gate) && readFileSync(gate, 'utf8') === GRADUS_TASK)
+  while (existsSync(gate)) await delay(20);
 const { content } = await ask([user(`${GRADUS_TASK} ${notes[0].length}`)]);
 writeFileSync(GRADUS_ANSWER, content ?? '');
