@@ -10,7 +10,7 @@ import { LEFT_OUT_FILE, TESTS_UNTIL } from '../../until-runner.ts';
 const root = path.resolve(import.meta.dirname, '..', '..', '..');
 const file = 'test/integration/store/object-store.test.ts';
 
-test('a file that could not be begun in time starts no server, counts as nothing passed, and is named', async () => {
+test('a file that could not be begun in time is not loaded, counts as nothing passed, and is named', async () => {
   const folder = await mkdtemp(path.join(tmpdir(), 'gradus-until-'));
   try {
     const [list, report] = [path.join(folder, 'list'), path.join(folder, 'report.json')];
@@ -21,7 +21,7 @@ test('a file that could not be begun in time starts no server, counts as nothing
     expect(await readFile(list, 'utf8')).toBe(`${file}\n`);
     const counts = z.object({ numTotalTests: z.int(), numPassedTests: z.int(), numFailedTests: z.int() });
     const { numTotalTests, ...others } = counts.parse(JSON.parse(await readFile(report, 'utf8')));
-    expect(numTotalTests).toBeGreaterThan(10);
+    expect(numTotalTests).toBe(1);
     expect(others).toEqual({ numPassedTests: 0, numFailedTests: 0 });
   } finally {
     await rm(folder, { recursive: true, force: true });
