@@ -5,7 +5,7 @@ import type { EvaluationResult, InitializeRequest } from '../requests.ts';
 import type { CurriculumSpec } from '../schema/curriculum-spec.ts';
 import type { StageSpec } from '../schema/stages/stages.ts';
 import type { Arm } from '../schema/tasks.ts';
-import { earlierPoliciesOf, opponentOf } from './earlier-policies.ts';
+import { earlierPoliciesOf, opponentsOf } from './earlier-policies.ts';
 import type { StageEnd, StageInput, StageResult } from './stage.ts';
 import type { RewardStageInput } from './reward-stage.ts';
 import { storedBy } from './stored-by.ts';
@@ -208,14 +208,14 @@ function runStage(
       stepsBefore: steps,
       others: [...Object.values(rewardModels ?? {}).flat(), ...policies],
     });
-  const opponent = opponentOf(stage);
+  const opponents = opponentsOf(stage).map((name) => ({ stage: name, checkpoint: state.policies![name]! }));
   const models = reward.model && rewardModels?.[reward.model.stage];
   return ports.stage({
     spec: { ...common, ...(checkpoints && { checkpoints }), ...(verification && { verification }) },
     ...(models && { rewardModel: { models, by: reward.model!.by, deviations: reward.model!.deviations } }),
     stage,
     checkpoint,
-    ...(opponent !== undefined && { opponent: state.policies![opponent]! }),
+    ...(opponents.length > 0 && { opponents }),
     ...(policies.length > 0 && { policies }),
     reference: reference!,
     stepsBefore: steps,

@@ -1,9 +1,12 @@
+import { namedIn } from '../schema/stages/earlier-policy.ts';
 import type { StageSpec } from '../schema/stages/stages.ts';
 
-/** The name of the policy that plays the other role of a stage of self-play, if one does. */
-export const opponentOf = (stage: StageSpec): string | undefined =>
-  stage.kind === 'rl' ? (stage.selfPlay?.proposer ?? stage.selfPlay?.solver)?.stage : undefined;
+/** Names of the policies that play the other role of a stage of self-play, one of them in each step; of most stages none. */
+export function opponentsOf(stage: StageSpec): string[] {
+  const named = stage.kind === 'rl' ? (stage.selfPlay?.proposer ?? stage.selfPlay?.solver) : undefined;
+  return named ? namedIn(named) : [];
+}
 
 /** Names of the policies of earlier stages that a stage asks for. */
 export const earlierPoliciesOf = (stage: StageSpec): string[] =>
-  [stage.from?.stage, opponentOf(stage)].flatMap((name) => name ?? []);
+  [stage.from?.stage, ...opponentsOf(stage)].flatMap((name) => name ?? []);

@@ -18,7 +18,8 @@ import type { MadeTasks } from './task-source.ts';
 // Self-play of a proposer and a solver with one policy (Absolute Zero, arXiv 2505.03335): each step the policy is asked for
 // tasks, what it proposes is checked and kept, it solves what is kept, and what it proposed is rewarded by how its own
 // samples fared. Both are then learnt from in one update. An opponent, which stays as it is, may play one of the roles
-// (R-Zero, arXiv 2508.05004): then the policy learns the other one.
+// (R-Zero, arXiv 2508.05004): then the policy learns the other one. Of a league of opponents each step draws one: fictitious
+// self-play (Heinrich et al., ICML 2015).
 
 /** Of the episodes of a step of self-play. */
 export interface Played {
@@ -36,7 +37,7 @@ export interface Played {
 /** `common` is what all groups of the step have in common. */
 export async function playBothRoles(
   ports: TrainingPorts,
-  { spec, stage, tasksBefore, opponent }: StageInput,
+  { spec, stage, tasksBefore, opponents }: StageInput,
   before: MadeTasks = noTasksMade(),
   step: number,
   common: Omit<GroupRequest, 'group' | 'firstTask' | 'tasks' | 'retries'>,
@@ -49,10 +50,11 @@ export async function playBothRoles(
 
   const asked = drawAsked(how, how.arms, before, random('proposer'), tasksBefore + step * groupsPerStep);
   const own = playedRoles(how);
-  const proposing = own.proposer ? common : { ...common, checkpoint: opponent! };
+  const opponent = opponents && opponents[random('opponent').int(0, opponents.length - 1)]!;
+  const other = { ...common, ...(opponent && { checkpoint: opponent.checkpoint }) };
+  const proposing = own.proposer ? common : other;
   const solving = {
-    ...common,
-    ...(!own.solver && { checkpoint: opponent! }),
+    ...(own.solver ? common : other),
     ...(how.labels === 'majority' && { votes: true as const }),
   };
   const asking = shareOut(asked, size, { ...proposing, samples: how.samples });
@@ -86,7 +88,7 @@ export async function playBothRoles(
     proposed: [...rewarded.groups, ...proposals.filter(({ trajectories }) => trajectories === null)],
     solved: asLabelled(solved, rewarded),
     made,
-    facts: rewarded.facts,
+    facts: { ...rewarded.facts, ...(opponent && { opponent: opponent.stage }) },
     spans: [...proposals.flatMap(({ spans }) => spans), ...kept.spans, ...rewarded.spans],
     incidents: addIncidents(summarize(proposals).incidents, kept.incidents),
   };

@@ -65,8 +65,8 @@ export interface StageInput {
   rewardModel?: ServedRewardModel;
   stage: RlStageSpec;
   checkpoint: CheckpointRef;
-  /** Plays the other role of self-play, and stays as it is; absent: the policy plays both. */
-  opponent?: CheckpointRef;
+  /** One of them plays the other role of self-play in each step, and they stay as they are; absent: the policy plays both. */
+  opponents?: readonly { stage: string; checkpoint: CheckpointRef }[];
   /** Policies of earlier stages that this one or later ones name; absent where there are none. */
   policies?: CheckpointRef[];
   /** What the KL is measured against: what the first stage that is not supervised began with. */

@@ -171,6 +171,8 @@ export interface SelfPlayFacts {
   kept: number;
   /** SHA-256 of the task source after it; null where nothing has been made yet. */
   source: string | null;
+  /** The stage whose policy played the other role; absent where the policy played both. */
+  opponent?: string;
   /** Of a stage whose labels are the majority's; absent of others. */
   labels?: LabelFacts;
 }

@@ -53,6 +53,7 @@ const facts = jsonCodec<StepFacts & { format: string }>(
             successes: count,
             trials: count,
             kept: count,
+            opponent: z.string().optional(),
             labels: z
               .looseObject({
                 tasks: count,

@@ -3,12 +3,14 @@ import { selfPlaySpec } from './self-play-spec.ts';
 
 /**
  * A challenger and a solver of one warm start, in seconds: each is trained against the other, which stays as it is. `filter`:
- * the solver's own votes label what it learns, within these bounds, and the challenger is paid by them (R-Zero).
+ * the solver's own votes label what it learns, within these bounds, and the challenger is paid by them (R-Zero). `league`:
+ * the solver meets the challenger as it was before its stage, too.
  */
 export function opponentsSpec({
   maxSteps = 2,
   filter,
-}: { maxSteps?: number; filter?: { min: number; max: number } } = {}) {
+  league = false,
+}: { maxSteps?: number; filter?: { min: number; max: number }; league?: boolean } = {}) {
   const labels = filter && { labels: 'majority' };
   const { stages, ...spec } = selfPlaySpec({ maxSteps });
   const [warmStart, play] = stages;
@@ -45,7 +47,7 @@ export function opponentsSpec({
           ...play.selfPlay,
           ...labels,
           ...(filter && { filter }),
-          proposer: { stage: 'challenger' },
+          proposer: { stage: league ? ['warm-start', 'challenger'] : 'challenger' },
         },
       },
     ] as const,

@@ -14,21 +14,44 @@ export const earlierPolicySchema = z
   })
   .optional();
 
+/** Rollout workers load each of them again and again. */
+const MOST_IN_A_LEAGUE = 64;
+
+/** One policy of this run, or a league of several, which stay as they are. */
+export const opponentSchema = z
+  .strictObject({
+    stage: z
+      .union([name, z.array(name).min(2).max(MOST_IN_A_LEAGUE)])
+      .describe(
+        `An earlier stage: the policy that it ended with. "${INITIALIZE}": the one that the run began with. Several: a league, of which each step draws one, all of them equally likely.`,
+      ),
+  })
+  .optional();
+
 export const fromSchema = earlierPolicySchema.describe(
   'The policy that the stage goes on with. Default: that of the stage before.',
 );
 
 export type EarlierPolicy = NonNullable<z.output<typeof earlierPolicySchema>>;
+export type Opponent = NonNullable<z.output<typeof opponentSchema>>;
+
+/** The stages that it names. */
+export const namedIn = ({ stage }: Opponent): string[] => (typeof stage === 'string' ? [stage] : stage);
 
 /** `at` is the path of what names a policy, and `earlier` the stages before its own. */
 export function checkEarlierPolicy(
-  named: EarlierPolicy | undefined,
+  named: Opponent | undefined,
   earlier: readonly { name: string }[],
   at: Path,
   refuse: Refuse,
 ): void {
   if (!named) return;
   const names = [INITIALIZE, ...earlier.map((stage) => stage.name)];
-  if (!names.includes(named.stage))
-    refuse([...at, 'stage'], `"${named.stage}" is no earlier stage${didYouMean(named.stage, names)}`);
+  const stages = namedIn(named);
+  for (const stage of stages)
+    if (!names.includes(stage))
+      refuse([...at, 'stage'], `"${stage}" is no earlier stage${didYouMean(stage, names)}`);
+  const twice = stages.find((stage, i) => stages.indexOf(stage) !== i);
+  if (twice !== undefined)
+    refuse([...at, 'stage'], `has "${twice}" more than once, and draws all alike: name each policy once`);
 }

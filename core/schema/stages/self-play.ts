@@ -4,7 +4,7 @@ import { trainedRoles } from '../../training/roles.ts';
 import type { Refuse, SpecEnvironments } from '../check.ts';
 import type { Path } from '../strict.ts';
 import type { Arm, WrittenTasks } from '../tasks.ts';
-import { checkEarlierPolicy, earlierPolicySchema } from './earlier-policy.ts';
+import { checkEarlierPolicy, opponentSchema } from './earlier-policy.ts';
 
 /** What a step of self-play may make of proposals: they are compared with each other. */
 const MOST_PROPOSALS = 4096;
@@ -72,11 +72,11 @@ export const selfPlaySchema = z
       .boolean()
       .default(true)
       .describe('Train on proposals, too. false: the proposer is fixed but for what solving teaches.'),
-    proposer: earlierPolicySchema.describe(
-      'The policy that proposes, which stays as it is: the stage trains the solver alone. Default: its own.',
+    proposer: opponentSchema.describe(
+      'The policy that proposes, or a league of several, which stay as they are: the stage trains the solver alone. Default: its own.',
     ),
-    solver: earlierPolicySchema.describe(
-      'The policy that solves, which stays as it is, and solves new tasks alone: the stage trains the proposer alone. Default: its own.',
+    solver: opponentSchema.describe(
+      'The policy that solves, or a league of several, which stay as they are, and solve new tasks alone: the stage trains the proposer alone. Default: its own.',
     ),
     mostTasks: count(4096, 'a worker reads all of them')
       .default(1024)

@@ -8,7 +8,7 @@ import type { PolicySpec } from '../policy.ts';
 import type { WrittenReward } from '../reward.ts';
 import type { SamplingSpec } from '../sampling.ts';
 import type { WrittenVerification } from '../verification.ts';
-import { checkEarlierPolicy } from './earlier-policy.ts';
+import { checkEarlierPolicy, namedIn } from './earlier-policy.ts';
 import { checkRlStage, rlStageOf, rlStageSchema } from './rl.ts';
 import type { RlStageSpec } from './rl.ts';
 import { checkRewardStage, rewardStageOf, rewardStageSchema } from './reward.ts';
@@ -132,7 +132,7 @@ export function checkStages(
         ['selfPlay.solver', solver],
       ] as const;
       for (const [field, named] of acting)
-        if (named?.stage === INITIALIZE)
+        if (named && namedIn(named).includes(INITIALIZE))
           refuse(
             [...at, ...field.split('.'), 'stage'],
             `a model from scratch cannot act yet, and "${INITIALIZE}" is the policy before any stage: name an earlier stage that has trained it, or a checkpoint in model.from`,

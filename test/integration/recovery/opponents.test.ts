@@ -14,8 +14,8 @@ import type { TestInstallation } from '../../support/test-installation.ts';
 // nothing but what they need.
 
 let installation: TestInstallation;
-// By labels of the majority, whose judgements are a second object of every group that solves.
-const SPEC = opponentsSpec({ maxSteps: 4, filter: { min: 0.2, max: 0.8 } });
+// By labels of the majority, whose judgements are a second object of every group that solves; against a league.
+const SPEC = opponentsSpec({ maxSteps: 4, filter: { min: 0.2, max: 0.8 }, league: true });
 
 beforeAll(async () => {
   installation = await startTestInstallation({
@@ -53,6 +53,10 @@ test('killed in both stages, a run ends with the same tasks and weights', async 
   const steps = await stepsOf('killed');
   expect(steps).toEqual(await stepsOf('whole'));
   const labels = steps.flatMap(({ rollout }) => rollout?.selfPlay?.labels ?? []);
+  const met = steps
+    .filter(({ stage }) => stage === 'solver')
+    .map(({ rollout }) => rollout!.selfPlay!.opponent);
+  expect(new Set(met)).toEqual(new Set(['warm-start', 'challenger']));
   expect(labels.reduce((sum, { learnt }) => sum + learnt, 0)).toBeGreaterThan(0);
   const tasks = async (name: string): Promise<string[]> =>
     (await store.list(`runs/${name}/tasks/`)).map(({ key }) => key.split('/').at(-1)!);

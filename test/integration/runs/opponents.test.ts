@@ -19,10 +19,8 @@ const stepsOf = (stage: string): StepFacts[] => steps.filter((one) => one.stage 
 const weightsAfter = (stage: string): string => stepsOf(stage).at(-1)!.checkpoint.weights;
 
 /** Groups of a step as they were rolled out, by role. */
-async function groupsOf(stage: Stage, step: number) {
-  const { keys } = await store.listFolder(
-    `${rolloutsPrefix('both', stage)}${String(step).padStart(6, '0')}/`,
-  );
+async function groupsOf(stage: Stage, step: number, run = 'both') {
+  const { keys } = await store.listFolder(`${rolloutsPrefix(run, stage)}${String(step).padStart(6, '0')}/`);
   const sampled = keys.filter((key) => !key.endsWith('.judged.json'));
   const groups: RolloutGroup[] = await Promise.all(
     sampled.map(async (key) => loadTrajectories(store, (await store.head(key))!)),
@@ -54,6 +52,21 @@ test('each role is sampled with the weights that play it, and an opponent stays 
     }
   }
 });
+
+test('each step meets one policy of a league, and says which', async () => {
+  expect((await train('league', opponentsSpec({ maxSteps: 6, league: true }))).end).toEqual(DONE);
+  const all = await readSteps(store, 'league');
+  const after = (stage: string) => all.findLast((step) => step.stage === stage)!.checkpoint.weights;
+  const met = new Set<string>();
+  for (const { stage, stageStep, rollout } of all.filter((step) => step.stage === 'solver')) {
+    const { opponent } = rollout!.selfPlay!;
+    met.add(opponent!);
+    const { proposed } = await groupsOf(stage as Stage, stageStep, 'league');
+    expect(proposed.length).toBeGreaterThan(0);
+    for (const { weights } of proposed) expect(weights).toBe(after(opponent!));
+  }
+  expect([...met].toSorted()).toEqual(['challenger', 'warm-start']);
+}, 600_000);
 
 test('the role of the policy alone is reported and learnt from', async () => {
   for (const stage of STAGES)

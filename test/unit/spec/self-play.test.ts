@@ -95,8 +95,35 @@ describe('a stage of self-play', () => {
     expect(stageWith({ algorithm: { kind: 'grpo' }, selfPlay: { ...selfPlay, proposer } })).toBeDefined();
   });
 
+  test('may have a league of them', () => {
+    const proposer = { stage: ['warm-start', 'initialize'] };
+    const model = { from: 'theirs' };
+    expect(stageWith({ selfPlay: { ...selfPlay, proposer } }, { model }).stages[1]).toMatchObject({
+      selfPlay: { proposer },
+    });
+  });
+
   const warm = { stage: 'warm-start' };
   test.each([
+    [
+      'one of which is no earlier stage',
+      { proposer: { stage: ['warm-start', 'warm-up'] } },
+      {},
+      /selfPlay\.proposer\.stage: "warm-up" is no earlier stage.*warm-start/,
+    ],
+    [
+      'that is in its league twice',
+      { solver: { stage: ['warm-start', 'warm-start'] } },
+      {},
+      /selfPlay\.solver\.stage: has "warm-start" more than once/,
+    ],
+    ['alone in a league', { solver: { stage: ['warm-start'] } }, {}, /selfPlay\.solver\.stage/],
+    [
+      'in a league, that was never trained',
+      { solver: { stage: ['warm-start', 'initialize'] } },
+      {},
+      /solver\.stage: a model from scratch/,
+    ],
     [
       'that is no earlier stage',
       { proposer: { stage: 'play' } },

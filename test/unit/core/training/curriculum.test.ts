@@ -362,11 +362,21 @@ describe('a curriculum', () => {
     const selfPlay = { proposer: { stage: 'easy' } } as NonNullable<(typeof hard)['selfPlay']>;
     const stages = [warmStart, easy, { ...hard, from: { stage: 'warm-start' }, selfPlay }];
     const { ports } = await run({ spec: { ...spec, stages } });
-    expect(ports.stages[0]).not.toHaveProperty('opponent');
+    expect(ports.stages[0]).not.toHaveProperty('opponents');
     expect(ports.stages[1]).toMatchObject({
       checkpoint: checkpoint('warm-start'),
-      opponent: checkpoint('easy'),
+      opponents: [{ stage: 'easy', checkpoint: checkpoint('easy') }],
       policies: [checkpoint('warm-start'), checkpoint('easy')],
+    });
+  });
+
+  test('gives a stage all of its league', async () => {
+    const selfPlay = { proposer: { stage: ['easy', 'warm-start'] } } as NonNullable<(typeof hard)['selfPlay']>;
+    const { ports } = await run({ spec: { ...spec, stages: [warmStart, easy, { ...hard, selfPlay }] } });
+    expect(ports.stages[1]).toMatchObject({
+      checkpoint: checkpoint('easy'),
+      opponents: ['easy', 'warm-start'].map((stage) => ({ stage, checkpoint: checkpoint(stage) })),
+      policies: [checkpoint('easy'), checkpoint('warm-start')],
     });
   });
 
