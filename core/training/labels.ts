@@ -34,7 +34,7 @@ export type TaskLabel = {
 export function voteOf(episode: Episode): string | null {
   const { outcome } = episode;
   const verdicts = outcome && isRewarded(outcome) ? outcome.components : [];
-  return canonicalAnswer({ episode, verdicts }) || null;
+  return canonicalAnswer({ episode, verdicts });
 }
 
 /** What the samples of one task come to; `filter` bounds the share of the majority, ends included. */
