@@ -181,12 +181,7 @@ export function checkSelfPlay(
 export const LEAST_VOTERS = 3;
 
 /** Labels of the majority, and the filter by its share. */
-function checkLabels(
-  selfPlay: SelfPlaySpec,
-  voters: number,
-  at: Path,
-  refuse: Refuse,
-): void {
+function checkLabels(selfPlay: SelfPlaySpec, voters: number, at: Path, refuse: Refuse): void {
   const { labels, learnability, filter, solver } = selfPlay;
   const path = [...at, 'selfPlay'];
   if (labels === 'majority' && voters < LEAST_VOTERS)
