@@ -1,11 +1,10 @@
 import { canonicalAnswer } from '../reward/rule.ts';
-import { countVotes } from '../reward/votes.ts';
+import { countVotes, LEAST_VOTERS } from '../reward/votes.ts';
 import { isRewarded, isToolFailure } from '../episode/outcome.ts';
 import type { Outcome } from '../episode/outcome.ts';
 import type { Episode, RolloutGroup } from '../episode/episode.ts';
 import { succeeded, withVerdict } from '../episode/reward.ts';
 import type { RewardSpec } from '../schema/reward.ts';
-import { LEAST_VOTERS } from '../schema/stages/self-play.ts';
 import type { SelfPlaySpec } from '../schema/stages/self-play.ts';
 import type { Solved } from './proposals.ts';
 import type { LabelFacts } from './step-facts.ts';

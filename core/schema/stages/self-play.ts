@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { amount, count } from '../../fields.ts';
+import { LEAST_VOTERS } from '../../reward/votes.ts';
 import { trainedRoles } from '../../training/roles.ts';
 import type { Refuse, SpecEnvironments } from '../check.ts';
 import type { Path } from '../strict.ts';
@@ -176,9 +177,6 @@ export function checkSelfPlay(
       'does not go with methods that draw tasks again, sample greedily, or correct episodes: choose grpo or reinforce++',
     );
 }
-
-/** Fewer make no majority that another vote could be against. */
-export const LEAST_VOTERS = 3;
 
 /** Labels of the majority, and the filter by its share. */
 function checkLabels(selfPlay: SelfPlaySpec, voters: number, at: Path, refuse: Refuse): void {
