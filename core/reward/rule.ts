@@ -21,10 +21,11 @@ export const sampledTokens = ({ mask }: JudgedSample['episode']): number =>
 
 /**
  * What an answer comes down to, so that two that say the same are equal: as the first verifier says that knows, else
- * its letters, with variants of characters (`plainCharacters`) and white space made alike. null where there is no answer.
+ * its letters, with variants of characters (`plainCharacters`) and white space made alike. null where there is no answer, or
+ * one that comes down to nothing: what is empty, or no verifier can read, agrees with nobody.
  */
 export function canonicalAnswer({ episode: { status }, verdicts }: JudgedSample): string | null {
   if (status.kind !== 'answered') return null;
   const text = verdicts.find(({ canonical }) => canonical !== undefined)?.canonical;
-  return text ?? plainCharacters(status.answer).replace(/\s+/gu, ' ').trim();
+  return (text ?? plainCharacters(status.answer).replace(/\s+/gu, ' ').trim()) || null;
 }

@@ -1,3 +1,6 @@
+/** Fewer votes make no majority that another one could be against: of labels of self-play. */
+export const LEAST_VOTERS = 3;
+
 /** What the answers of a task's samples come to as votes. */
 export interface Votes {
   /** How many samples gave each answer. */

@@ -1,5 +1,5 @@
 import { canonicalAnswer } from '../reward/rule.ts';
-import { countVotes } from '../reward/votes.ts';
+import { countVotes, LEAST_VOTERS } from '../reward/votes.ts';
 import { isRewarded, isToolFailure } from '../episode/outcome.ts';
 import type { Outcome } from '../episode/outcome.ts';
 import type { Episode, RolloutGroup } from '../episode/episode.ts';
@@ -34,7 +34,7 @@ export type TaskLabel = {
 export function voteOf(episode: Episode): string | null {
   const { outcome } = episode;
   const verdicts = outcome && isRewarded(outcome) ? outcome.components : [];
-  return canonicalAnswer({ episode, verdicts }) || null;
+  return canonicalAnswer({ episode, verdicts });
 }
 
 /** What the samples of one task come to; `filter` bounds the share of the majority, ends included. */
@@ -44,7 +44,7 @@ export function labelOf(
 ): TaskLabel {
   const { cast, most, label } = countVotes(votes);
   const counts = { samples: votes.length, cast, most };
-  if (cast < QUORUM * votes.length || cast === 0) return { ...counts, kind: 'too-few' };
+  if (cast < QUORUM * votes.length || cast < LEAST_VOTERS) return { ...counts, kind: 'too-few' };
   if (label === null) return { ...counts, kind: 'undecided' };
   const share = most / cast;
   if (filter && share < filter.min) return { ...counts, kind: 'too-hard', label };
@@ -54,10 +54,12 @@ export function labelOf(
 
 /**
  * By what a proposal is rewarded where labels are the majority's: p is its share of the votes. Nothing can be learnt of a task
- * that too few samples answer, so p is 0 there.
+ * that too few samples answer, so p is 0 there; where infrastructure has left too few that could, nothing can be said.
  */
-export const agreedOn = ({ kind, samples, cast, most }: TaskLabel): Solved =>
-  kind === 'too-few' ? { successes: 0, trials: samples } : { successes: most, trials: cast };
+export function agreedOn({ kind, samples, cast, most }: TaskLabel): Solved {
+  if (kind !== 'too-few') return { successes: most, trials: cast };
+  return { successes: 0, trials: samples < LEAST_VOTERS ? 0 : samples };
+}
 
 /** Of each task of a group, in their order. */
 export function labelsOf(group: RolloutGroup, filter: SelfPlaySpec['filter'] | undefined): TaskLabel[] {
@@ -99,7 +101,7 @@ function labelledOutcome(reward: RewardSpec, episode: Episode, label: TaskLabel)
 function whyUnlabelled({ kind, samples, cast, most }: TaskLabel): string {
   switch (kind) {
     case 'too-few':
-      return `no label: ${cast} of ${samples} samples have an answer`;
+      return `no label: ${cast} of ${samples} samples have an answer, and half of them must, and ${LEAST_VOTERS}`;
     case 'undecided':
       return `no label: no answer leads, the most frequent ones have ${most} of ${cast} votes each`;
     default:
@@ -131,15 +133,16 @@ export function labelFacts(
   };
 }
 
-/** What the verifier said of a sample that gave the label; null where there is no label, or nothing can be said. */
+/**
+ * Whether the verifier passes the label; null where there is none, or nothing can be said. It may want one of the forms that
+ * come down to the same, such as lowest terms: then one sample that has it is enough.
+ */
 function isRight(reward: RewardSpec, group: RolloutGroup, task: number, label: TaskLabel): boolean | null {
   if (!('label' in label)) return null;
-  for (const episode of group.episodes) {
-    if (episode.task !== task || voteOf(episode) !== label.label) continue;
-    const success = succeeded(reward.components, episode.outcome!);
-    if (success !== null) return success;
-  }
-  return null;
+  const said = group.episodes
+    .filter((episode) => episode.task === task && voteOf(episode) === label.label)
+    .map(({ outcome }) => succeeded(reward.components, outcome!));
+  return said.includes(true) || (said.includes(false) ? false : null);
 }
 
 /** In words, why a step has given its solver nothing to learn from; null where it has, or where no task was there. */

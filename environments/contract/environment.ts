@@ -173,12 +173,14 @@ export type Verdict =
       steps?: readonly number[];
       /**
        * What the answer comes down to, equal for two answers that say the same: by it the reward's rules tell whether
-       * samples agree or differ. Without it they compare the letters of the answers.
+       * samples agree or differ. Without it they compare the letters of the answers. Empty: the answer cannot be read, so
+       * that it is none, and no vote.
        */
       canonical?: string;
       evidence?: string;
     }
-  | { kind: 'abstain'; reason: string };
+  /** `canonical`, where the answer can be read though nobody knows what is expected: samples are compared by it all the same. */
+  | { kind: 'abstain'; reason: string; canonical?: string };
 
 interface VerifierFacts {
   name: string;

@@ -43,7 +43,7 @@ const verdictShape = z.discriminatedUnion('kind', [
     canonical: canonical.exactOptional(),
     evidence: evidence.exactOptional(),
   }),
-  z.object({ kind: z.literal('abstain'), reason: evidence }),
+  z.object({ kind: z.literal('abstain'), reason: evidence, canonical: canonical.exactOptional() }),
 ]);
 
 const findingShape = z.discriminatedUnion('kind', [

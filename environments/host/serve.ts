@@ -444,8 +444,10 @@ async function verdictOf(
 function meaningOf(read: Read<Verdict>): Meaning {
   if ('fault' in read) return { score: null, evidence: read.fault, fault: read.fault };
   const verdict = read.value;
-  if (verdict.kind === 'abstain') return { score: null, evidence: verdict.reason };
-  const { score, steps, canonical, evidence } = verdict;
+  const { canonical } = verdict;
+  if (verdict.kind === 'abstain')
+    return { score: null, ...(canonical !== undefined && { canonical }), evidence: verdict.reason };
+  const { score, steps, evidence } = verdict;
   return {
     score,
     ...(steps !== undefined && { steps: [...steps] }),

@@ -26,11 +26,13 @@ export const setExactMatch = (members: Expected): FastVerifier =>
 export const setF1 = (members: Expected): FastVerifier => setVerifier('set-f1', members, setF1Of);
 
 const setVerifier = (name: string, members: Expected, score: typeof setF1Of): FastVerifier =>
-  comparedVerifier(name, '1', members, (answer, wanted) => {
-    const given = listed(answer);
-    return {
-      score: score(given, new Set(wanted.map(normalizeSquad))),
-      canonical: [...given].toSorted().join(', '),
+  comparedVerifier(
+    name,
+    '1',
+    members,
+    (answer) => [...listed(answer)].toSorted().join(', '),
+    (answer, wanted) => ({
+      score: score(listed(answer), new Set(wanted.map(normalizeSquad))),
       expected: wanted.join(', '),
-    };
-  });
+    }),
+  );

@@ -6,17 +6,18 @@ export type Expected = (task: Task) => readonly string[];
 /** The one that the task itself has. */
 export const theAnswer: Expected = ({ answer }) => (answer === undefined ? [] : [answer]);
 
-/** Compares an answer with what is expected: what it is worth, what it comes down to, and what was expected, in words. */
-type Compare = (
-  answer: string,
-  wanted: readonly string[],
-) => { score: number; canonical: string; expected: string };
+/** Compares an answer with what is expected: what it is worth, and what was expected, in words. */
+type Compare = (answer: string, wanted: readonly string[]) => { score: number; expected: string };
 
-/** A verifier of answers alone: no answer is worth nothing, and without an expected one it abstains. */
+/**
+ * A verifier of answers alone: no answer is worth nothing, and without an expected one it abstains. `canonicalOf` says what an
+ * answer comes down to, whatever is expected.
+ */
 export const comparedVerifier = (
   name: string,
   version: string,
   expected: Expected,
+  canonicalOf: (answer: string) => string,
   compare: Compare,
 ): FastVerifier => ({
   name,
@@ -25,10 +26,11 @@ export const comparedVerifier = (
   cost: { seconds: 0, usd: 0 },
   verify: ({ task, answer }): Verdict => {
     const wanted = expected(task);
+    const canonical = answer === null ? '' : canonicalOf(answer);
     if (wanted.length === 0)
-      return { kind: 'abstain', reason: 'the task has no expected answer to compare with' };
-    if (answer === null) return { kind: 'score', score: 0, evidence: 'no answer' };
-    const { score, canonical, expected: said } = compare(answer, wanted);
+      return { kind: 'abstain', reason: 'the task has no expected answer to compare with', canonical };
+    if (answer === null) return { kind: 'score', score: 0, canonical, evidence: 'no answer' };
+    const { score, expected: said } = compare(answer, wanted);
     return { kind: 'score', score, canonical, evidence: `${answer} for ${said}` };
   },
 });

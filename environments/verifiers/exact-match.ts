@@ -32,7 +32,7 @@ export function normalizeAnswer(answer: string): string {
 
 /** 1 when the answer says what the task expects, 0 when it does not or there is none; abstains on a task without an expected answer. */
 export const exactMatch = (): FastVerifier =>
-  comparedVerifier('exact-match', '4', theAnswer, (answer, [wanted]) => {
-    const canonical = normalizeAnswer(answer);
-    return { score: canonical === normalizeAnswer(wanted!) ? 1 : 0, canonical, expected: wanted! };
-  });
+  comparedVerifier('exact-match', '4', theAnswer, normalizeAnswer, (answer, [wanted]) => ({
+    score: normalizeAnswer(answer) === normalizeAnswer(wanted!) ? 1 : 0,
+    expected: wanted!,
+  }));

@@ -51,9 +51,8 @@ const squadVerifier = (
   expected: Expected,
   score: (given: string, wanted: string) => number,
 ): FastVerifier =>
-  comparedVerifier(name, '3', expected, (answer, wanted) => ({
+  comparedVerifier(name, '3', expected, normalizeSquad, (answer, wanted) => ({
     score: Math.max(...wanted.map((one) => score(answer, one))),
-    canonical: normalizeSquad(answer),
     expected: wanted.join(' or '),
   }));
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { amount, count } from '../../fields.ts';
+import { LEAST_VOTERS } from '../../reward/votes.ts';
 import { trainedRoles } from '../../training/roles.ts';
 import type { Refuse, SpecEnvironments } from '../check.ts';
 import type { Path } from '../strict.ts';
@@ -177,21 +178,19 @@ export function checkSelfPlay(
     );
 }
 
-/** Fewer make no majority that another vote could be against. */
-const LEAST_VOTERS = 3;
-
 /** Labels of the majority, and the filter by its share. */
-function checkLabels(
-  { labels, filter, solver }: SelfPlaySpec,
-  voters: number,
-  at: Path,
-  refuse: Refuse,
-): void {
+function checkLabels(selfPlay: SelfPlaySpec, voters: number, at: Path, refuse: Refuse): void {
+  const { labels, learnability, filter, solver } = selfPlay;
   const path = [...at, 'selfPlay'];
   if (labels === 'majority' && voters < LEAST_VOTERS)
     refuse(
       [...at, 'numGenerations'],
       `${voters} samples make no majority that one could disagree with: give at least ${LEAST_VOTERS}, or set selfPlay.labels to verifier`,
+    );
+  if (labels === 'majority' && learnability === 'absolute-zero' && trainedRoles(selfPlay).proposer)
+    refuse(
+      [...path, 'learnability'],
+      'pays most where each sample gives another answer, and labels of the majority tell no task without an answer from a hard one: set it to "r-zero"',
     );
   if (!filter) return;
   if (labels !== 'majority')

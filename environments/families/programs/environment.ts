@@ -71,8 +71,7 @@ const solved = (): FastVerifier => ({
     const { level } = task.ref;
     if (!asksForTask(level)) {
       const isSolved = await solves(kindOf(level), taskIn(task), answer, signal);
-      const canonical = saidBy(kindOf(level), answer);
-      return { kind: 'score', score: isSolved ? 1 : 0, ...(canonical !== null && { canonical }) };
+      return { kind: 'score', score: isSolved ? 1 : 0, canonical: saidBy(kindOf(level), answer) ?? '' };
     }
     const proposed = await checkProposal(candidate, signal);
     const evidence = 'reason' in proposed ? proposed.reason : proposed.like;

@@ -155,7 +155,7 @@ describe('a stage of self-play', () => {
   });
 
   test('may learn from the majority of its own samples, and from tasks with some majorities alone', () => {
-    const majority = { ...selfPlay, labels: 'majority' };
+    const majority = { ...selfPlay, labels: 'majority', learnability: 'r-zero' };
     expect(stageWith({}).stages[1]).toMatchObject({ selfPlay: { labels: 'verifier' } });
     expect(stageWith({}).stages[1]).not.toHaveProperty('selfPlay.filter');
     expect(stageWith({ selfPlay: { ...majority, filter: {} } }).stages[1]).toMatchObject({
@@ -163,10 +163,19 @@ describe('a stage of self-play', () => {
     });
     // A challenger is paid by the votes of a solver that stays as it is.
     expect(stageWith({ selfPlay: { ...majority, solver: warm } })).toBeDefined();
+    // Who is not trained is not paid either.
+    for (const untrained of [{ proposer: warm }, { trainProposer: false }])
+      expect(stageWith({ selfPlay: { ...selfPlay, labels: 'majority', ...untrained } })).toBeDefined();
   });
 
-  const majority = { ...selfPlay, labels: 'majority' };
+  const majority = { ...selfPlay, labels: 'majority', learnability: 'r-zero' };
   test.each([
+    [
+      'that pays most where no two samples agree',
+      { selfPlay: { ...selfPlay, labels: 'majority' } },
+      {},
+      /learnability.*set it to "r-zero"/s,
+    ],
     ['of two', { selfPlay: majority, numGenerations: 2 }, {}, /numGenerations.*give at least 3/s],
     [
       'and a filter that nobody votes for',

@@ -115,6 +115,17 @@ describe('agreement', () => {
     expect(scores(majority, answers('１９', '19', '1⁹'))).toEqual([1, 1, 0]);
   });
 
+  test('pays nobody for an answer that comes down to nothing, however many samples give it', () => {
+    for (const empty of ['', ' \n', '\u200b', '\u2060\u00ad']) {
+      expect(scores(majority, answers(empty, empty, empty, '5'))).toEqual([null, null, null, null]);
+      expect(scores(majority, answers(empty, empty, empty, '5', '5'))).toEqual([0, 0, 0, 1, 1]);
+      expect(scores(share, answers(empty, empty, empty))).toEqual([0, 0, 0]);
+    }
+    const unread = sample({ answer: 'I do not know', verdicts: [verdict('math', { canonical: '' })] });
+    expect(scores(majority, [unread, unread, unread])).toEqual([null, null, null]);
+    expect(scores(diversity('answer', 'count'), [unread])).toEqual([0]);
+  });
+
   test('that is unanimous pays all alike, also for what is wrong: nothing tells the two apart', () => {
     expect(scores(majority, answers('0', '0', '0'))).toEqual([1, 1, 1]);
   });

@@ -85,7 +85,11 @@ describe('the vote on a task', () => {
     ['aaa---', 'too-easy', 'a', 1, 0],
     // Fewer than half have one.
     ['aab----', 'too-few', null, 0, 0],
-    ['a-', 'undecided', null, 1, 0],
+    // Fewer than three have one: what two say is a coin toss, however few samples there are.
+    ['ab-', 'too-few', null, 0, 0],
+    ['ab--', 'too-few', null, 0, 0],
+    ['aa--', 'too-few', null, 0, 0],
+    ['a--', 'too-few', null, 0, 0],
     ['----', 'too-few', null, 0, 0],
   ])('of %s', (votes, kind, label, p, worth) => {
     const said = labelOf(by(votes), FILTER);
@@ -107,7 +111,10 @@ describe('the vote on a task', () => {
   test('is by what an answer comes down to, else by its letters; an empty answer is none', () => {
     expect(voteOf(sample(' 1  7 '))).toBe('1 7');
     expect(voteOf(sample('017', true, '17'))).toBe('17');
-    for (const none of [sample(''), sample(' \n'), sample(null)]) expect(voteOf(none)).toBeNull();
+    for (const none of [sample(''), sample(' \n'), sample('\u200b\u2060'), sample(null)])
+      expect(voteOf(none)).toBeNull();
+    // Its verifier cannot read it.
+    expect(voteOf(sample('I do not know', false, ''))).toBeNull();
   });
 
   test('is nothing where infrastructure ended every sample, so that nobody is punished for it', () => {
@@ -121,6 +128,11 @@ describe('the vote on a task', () => {
     expect(rewardProposals([[made]], [agreedOn(said!)], HOW)).toEqual([[null]]);
     // One that infrastructure ended is none of those that could have voted.
     expect(labelsOf(group(sample('1'), sample('1'), failed, failed, failed), FILTER)[0]!.samples).toBe(2);
+    // Nor is it the proposal's fault, or luck, that two were left.
+    for (const left of [['1', '2'], ['1', '1'], ['1']]) {
+      const [few] = labelsOf(group(...left.map((one) => sample(one)), failed, failed, failed), FILTER);
+      expect(rewardProposals([[made]], [agreedOn(few!)], HOW)).toEqual([[null]]);
+    }
   });
 });
 
@@ -216,7 +228,7 @@ describe('the facts of labels', () => {
         group(sample('1', true), sample('1', true), sample('2')),
         group(sample('1'), sample('1'), sample('2', true)),
         group(sample('1'), sample('1'), sample('1')),
-        group(sample('1', true), sample('2')),
+        group(sample('1', true), sample('1', true), sample('2'), sample('2')),
         group(sample(null), sample(null)),
       ),
     );
@@ -234,10 +246,24 @@ describe('the facts of labels', () => {
     expect(whyNothingLearnt(facts)).toBeNull();
   });
 
+  test('take a label for right where the verifier passes one of the forms that come down to it, in any order', () => {
+    const unreduced = sample('6/8', false, '3/4');
+    const reduced = sample('3/4', true, '3/4');
+    for (const votes of [
+      [unreduced, reduced, sample('1')],
+      [reduced, unreduced, sample('1')],
+    ])
+      expect(labelFacts(reward, groups(group(...votes)))).toMatchObject({ right: 1, checked: 1 });
+    expect(labelFacts(reward, groups(group(unreduced, unreduced, sample('1'))))).toMatchObject({
+      right: 0,
+      checked: 1,
+    });
+  });
+
   test('say why nothing was learnt from', () => {
     const facts = labelFacts(
       reward,
-      groups(group(sample('1'), sample('1')), group(sample(''), sample(null))),
+      groups(group(sample('1'), sample('1'), sample('1')), group(sample(''), sample(null))),
     );
     expect(whyNothingLearnt(facts)).toBe(
       "no task was given to the solver's training: of 2 there were 1 with too few answers, 1 whose majority is above it",

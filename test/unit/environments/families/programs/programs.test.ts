@@ -58,6 +58,21 @@ describe('programs', () => {
     expect(shapeOf(programOf('x => (x + 3) * 2'))).toBe('(x + k) * k');
   });
 
+  test('have answers that come down to a number or a behaviour; what is neither comes down to nothing, and is no vote', async () => {
+    const canonicalOf = async (level: number, answer: string | null): Promise<string | undefined> => {
+      const asked = candidate(taskAt(refAt(level)), answer);
+      const verdict = await (environment.verifiers[0] as FastVerifier).verify(asked, { signal });
+      return verdict.canonical;
+    };
+    for (const level of [1, 2]) {
+      expect([await canonicalOf(level, ' 017 '), await canonicalOf(level, '-0')]).toEqual(['17', '0']);
+      for (const unread of ['I do not know', '１７', '17.0', '1e3', '99999', '', null])
+        expect(await canonicalOf(level, unread)).toBe('');
+    }
+    expect(await canonicalOf(3, 'x => x + x')).toBe(await canonicalOf(3, 'x => 2 * x'));
+    expect(await canonicalOf(3, 'x => y')).toBe('');
+  });
+
   test.each([
     ['x => Math.random()', /Math/],
     ['x => x + "17"', /"/],
