@@ -175,6 +175,7 @@ async function evaluations(model: string, options: EvaluateOptions): Promise<Eva
     const { checkedEvaluate } = await import('../../runs/control/evaluate.ts');
     const input = inputOf(options);
     const stored = await storedEvaluation(options, model);
+    if (options.againstSampling) assertSearched(stored === null ? input.beams : stored.spec.beams);
     if (stored === null) {
       if (options.environment === undefined)
         throw new GradusError(
@@ -346,14 +347,20 @@ function sameAs({
   return { tasks: tasksOf(arms), ...counts, split, seed, ...sampled, ...judged, agent: agent ?? null };
 }
 
+/** Beams, of whatever is measured against sampling: without them both would be the same. */
+function assertSearched(beams: unknown): void {
+  if (beams !== undefined) return;
+  throw new GradusError(
+    'spec',
+    'no-beams',
+    '--against-sampling measures what beams are worth, and there are none here: give --beams N with a run, checkpoint or folder, name a stored evaluation that had some, or leave it out',
+  );
+}
+
 /** The same checkpoint, and what is asked of it where turns are sampled. */
 function sampledInstead(spec: EvaluateSpec): [checkpoint: string, input: Record<string, unknown>] {
-  if (!spec.beams || spec.model.kind !== 'from')
-    throw new GradusError(
-      'spec',
-      'no-beams',
-      '--against-sampling measures what beams are worth, and there are none here: give --beams N, or leave it out',
-    );
+  // Beams with servers were refused: nobody else is without a checkpoint.
+  if (spec.model.kind !== 'from') throw new Error(`beams of a model that is ${spec.model.kind}`);
   const { checkpoint, dialect } = spec.model;
   return [checkpoint.manifest.key, written({ ...sameAs(spec), beams: undefined, dialect })];
 }

@@ -27,8 +27,8 @@ export interface FinishedBeam<Seat> extends Beam<Seat> {
  * the search and takes its place with it (as in Sutskever et al. 2014, arXiv 1409.3215). A group without places is done.
  *
  * Beams of different lengths are compared by their mean log-prob a token, the stop token included. A turn that ended comes
- * before one that was cut. All sums are float64 in the order of the tokens, and equal candidates rank by their beam and
- * then by token id, so the search is a pure function of the log-probs.
+ * before one that was cut. All sums are float64 in the order of the tokens. Equal candidates rank by their beam, then by
+ * log-prob without penalty, then by token id. So the search is a pure function of the log-probs.
  */
 export class BeamSearch<Seat> {
   /** By group, and in each the highest first. */

@@ -3,11 +3,14 @@ import { comparedVerifier } from './compared.ts';
 import type { Expected } from './compared.ts';
 import { normalizeSquad } from './squad.ts';
 
-/** What an answer lists, each once: what commas, semicolons, lines and the word `and` separate, as SQuAD v1.1 compares it. */
+/**
+ * What an answer lists, each once: what commas, semicolons, lines and the word `and` separate, as SQuAD v1.1 compares it: in
+ * any case. So nobody can list a member whose name has one of these in it, and a task is to expect none.
+ */
 export const listed = (answer: string): ReadonlySet<string> =>
   new Set(
     answer
-      .split(/[,;\n]|\band\b/u)
+      .split(/[,;\n]|\band\b/iu)
       .map(normalizeSquad)
       .filter((one) => one !== ''),
   );
@@ -28,7 +31,7 @@ export const setF1 = (members: Expected): FastVerifier => setVerifier('set-f1', 
 const setVerifier = (name: string, members: Expected, score: typeof setF1Of): FastVerifier =>
   comparedVerifier(
     name,
-    '1',
+    '2',
     members,
     (answer) => [...listed(answer)].toSorted().join(', '),
     (answer, wanted) => ({

@@ -111,6 +111,11 @@ test('the command has pass@k of beams beside that of as many samples', async () 
 
   const alone = await gradus('evaluate', RUN, '--environment', 'calculator:1', '--groups', '2');
   expect(alone.stderr).toContain('give --beams N');
+  // Before the folder, which would be gigabytes, is read.
+  const nothing = await gradus('evaluate', './folder', '--environment', 'calculator:1', '--against-sampling');
+  expect(nothing.stderr).toContain('there are none here: give --beams N');
+  const ofSampled = await gradus('evaluate', against!.run, '--beams', '4', '--against-sampling');
+  expect(ofSampled.stderr).toContain('name a stored evaluation that had some');
   const replayed = await gradus('replay', `${evaluation.run}/evaluate/0/0/0`);
   expect(replayed.stderr).toContain('were searched for by beams');
 }, 240_000);

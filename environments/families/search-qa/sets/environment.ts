@@ -50,7 +50,7 @@ export function searchSetsEnvironment(expansion: Expansion): PlainEnvironment {
   const answersOf = ({ info }: Task): readonly string[] => (info as { answers: string[] }).answers;
   return defineEnvironment({
     name,
-    version: 'tasks 1',
+    version: 'tasks 2',
     levels: LEVELS.map(({ level }) => level),
     tools: [search],
     verifiers: [setExactMatch(answersOf), setF1(answersOf), formatVerifier(), toolShaping()],

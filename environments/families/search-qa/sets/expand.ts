@@ -32,7 +32,10 @@ export function makeQuestion(
 ): FormalQuestion {
   for (let draw = 0; draw < MOST_DRAWS; draw++) {
     const drawn = layerWise(people, level, random);
-    const layered = drawn && askable(drawn.question, people);
+    // From a seed that could not be asked itself, such as one that has a constant among its answers, facts attached at random
+    // may lead to no question at all: it may state as many as it is to have.
+    if (!drawn || !askable(drawn.seed, people)) continue;
+    const layered = askable(drawn.question, people);
     if (!layered || isRedundant(layered, people)) continue;
     if (expansion === 'layer-wise') return layered;
     return randomOfSize(people, drawn.seed, factsIn(layered.query), random);

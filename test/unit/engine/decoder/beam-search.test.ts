@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { RandomStream } from '../../../../core/random.ts';
 import { BeamSearch } from '../../../../engine/decoder/beam-search.ts';
 import type { Alternative } from '../../../../engine/policy.ts';
 
@@ -8,7 +9,7 @@ import type { Alternative } from '../../../../engine/policy.ts';
 function searched(
   next: (path: string) => Record<string, number>,
   settings: { width: number; groups: number; diversity: number },
-  { stop = 'z', limit = 8 } = {},
+  { stop = 'z', limit = 8, logprobOf = Math.log } = {},
 ) {
   const id = (letter: string) => letter.charCodeAt(0);
   const search = new BeamSearch(settings, { stopTokens: [id(stop)], limit, root: '' });
@@ -19,7 +20,7 @@ function searched(
     for (const { seat } of search.open) {
       const tokens = Object.entries(next(seat)).map(([letter, p]) => ({
         token: id(letter),
-        logprob: Math.log(p),
+        logprob: logprobOf(p),
       }));
       const sorted = tokens.toSorted((a, b) => b.logprob - a.logprob);
       likeliest.set(seat, sorted.slice(0, settings.width));
@@ -105,4 +106,70 @@ test('equal candidates rank by their beam, then by the order in which their toke
     ['a', 'b', 'c'],
     ['aa', 'ab', 'ac'],
   ]);
+});
+
+test('is algorithm 1 over the whole vocabulary: with ties, impossible tokens, and more beams than tokens', () => {
+  interface Turn {
+    text: string;
+    total: number;
+  }
+  const random = new RandomStream('by the book');
+  for (let trial = 0; trial < 600; trial++) {
+    const letters = 'abcdefz'.split('').slice(-random.int(1, 7));
+    const groups = random.int(1, 4);
+    const places = random.int(1, 4);
+    const [limit, diversity] = [random.int(1, 5), groups > 1 ? random.int(1, 6) / 4 : 0];
+    const settings = { width: groups * places, groups, diversity };
+    // Quarters of a nat, so that sums are exact and many are equal.
+    const rows = new Map<string, Record<string, number>>();
+    const next = (path: string): Record<string, number> => {
+      const row = rows.get(path) ?? {};
+      if (!rows.has(path))
+        for (const letter of letters)
+          if (letter === 'z' || random.uniform() < 0.85) row[letter] = -random.int(0, 8) / 4;
+      rows.set(path, row);
+      return row;
+    };
+
+    const isOver = ({ text }: Turn): boolean => text.endsWith('z') || text.length === limit;
+    const state = Array.from({ length: groups }, () => ({
+      open: [{ text: '', total: 0 }],
+      over: [] as Turn[],
+    }));
+    for (let position = 0; position < limit; position++) {
+      let earlier = '';
+      for (const group of state) {
+        const all = group.open.flatMap(({ text, total }, beam) =>
+          Object.entries(next(text)).map(([letter, logprob]) => {
+            const cost = diversity * (earlier.split(letter).length - 1);
+            return {
+              text: text + letter,
+              total: total + logprob,
+              rank: total + logprob - cost,
+              beam,
+              logprob,
+            };
+          }),
+        );
+        const kept = all
+          .toSorted(
+            (a, b) =>
+              b.rank - a.rank || a.beam - b.beam || b.logprob - a.logprob || (a.text < b.text ? -1 : 1),
+          )
+          .slice(0, places - group.over.length);
+        group.open = kept.filter((turn) => !isOver(turn));
+        group.over.push(...kept.filter(isOver));
+        earlier += kept.map(({ text }) => text.at(-1)).join('');
+      }
+    }
+    const worth = ({ text, total }: Turn): number => total / text.length + (text.endsWith('z') ? 1e6 : 0);
+    const best = (turns: readonly Turn[]): Turn =>
+      turns.reduce((first, turn) => (worth(turn) > worth(first) ? turn : first));
+    const expected = state.map(({ over }) => best(over));
+    const found = searched(next, settings, { limit, logprobOf: (logprob) => logprob });
+    expect(found.groups, JSON.stringify({ trial, ...settings })).toMatchObject(
+      expected.map(({ text, total }) => ({ text, total })),
+    );
+    expect(found.best.text).toBe(best(expected).text);
+  }
 });
