@@ -68,6 +68,11 @@ test('how tasks were solved stands level by level, before and after', () => {
   expect(table).toMatch(/\npass\^2: 0\.0 % .* → 50\.0 %/);
 });
 
+test('of two evaluations each table says in its heading whose it is', () => {
+  expect(howTableOf(before.conduct!).split('\n')[0]).toMatch(/^how tasks were solved\t/);
+  expect(howTableOf(after.conduct!, 'my-run: ').split('\n')[0]).toMatch(/^my-run: how tasks were solved\t/);
+});
+
 test('of one sample a task there is no pass@k, and of nothing that is told no table', () => {
   const once = evaluation([howSolved(1, { episodes: 2, solved: 1, tries: { '0/1': 1, '1/1': 1 } })]);
   expect(howTable(once, once, 0.95)).not.toContain('pass');
