@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { howOf, howTable } from '../../../cli/how-solved.ts';
+import { howOf, howTable, howTableOf } from '../../../cli/how-solved.ts';
 import { samplesIn } from '../../../core/training/dimensions.ts';
 import { measuredShare } from '../../../core/statistics/measured.ts';
 import { noOutcomes } from '../../../core/episode/outcome.ts';
