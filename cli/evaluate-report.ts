@@ -162,7 +162,7 @@ function linesOf(stored: StoredEvaluation, name: string, confidence: number): st
     ...(ks.length === 0 ? [] : [`${name}${passes('pass@', passAtK)}`, `${name}${passes('pass^', passHatK)}`]),
     curve('turns', withinTurns),
     curve('tokens', withinTokens),
-    ...(measured.conduct ? [`${name}${name && '\n'}${howTableOf(measured.conduct)}`] : []),
+    ...(measured.conduct ? [howTableOf(measured.conduct, name)] : []),
     ...(unjudged === null ? [] : [`${name}${unjudged}`]),
     ...(stored.verdicts
       ? [`${name}${verdictsLine(stored.spec.verification!.evaluateBy, stored.verdicts)}`]

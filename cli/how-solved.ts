@@ -50,13 +50,13 @@ export function howTable(
   return `${table}${passLines(all[1], all[2], confidence)}`;
 }
 
-/** The same of one evaluation. */
-export function howTableOf(howSolved: readonly ArmHowSolved[]): string {
+/** The same of one evaluation. `whose` stands before the heading, where there are two. */
+export function howTableOf(howSolved: readonly ArmHowSolved[], whose = ''): string {
   const columns = howSolved.map((one): [string, HowSolved] => [armName(one.arm), one]);
   const shown: [string, HowSolved][] =
     columns.length === 1 ? columns : [...columns, ['all', addHowSolved(howSolved)]];
   return textTable(
-    ['how tasks were solved', ...shown.map(([name]) => name)],
+    [`${whose}how tasks were solved`, ...shown.map(([name]) => name)],
     ROWS.map(([what, of]) => [what, ...shown.map(([, one]) => of(one))]),
   );
 }

@@ -114,6 +114,6 @@ export function assertJudgeFits(
   throw new GradusError(
     'spec',
     'invalid',
-    `reward.judge: the rubric takes ${least} tokens, what the judge may say ${maxTokens}, and the model holds ${maxPositions}, so no transcript fits: shorten reward.judge.rubric, lower reward.judge.maxTokens, or raise model.maxPositions`,
+    `reward.judge: its rubric, with the instructions around it, takes ${least} tokens, what the judge may say ${maxTokens}, and the model holds ${maxPositions}, so no transcript fits: raise model.maxPositions above ${least + maxTokens} (by hundreds, for the transcript), lower reward.judge.maxTokens, or shorten reward.judge.rubric`,
   );
 }

@@ -138,7 +138,11 @@ async function bytesOf(store: ObjectStore, source: string, signal: AbortSignal):
     return store.get(ref, { signal });
   }
   const found = await stat(source).catch((cause: unknown) => {
-    throw invalidData(source, `cannot be read by the worker (${messageOf(cause)})`, cause);
+    throw invalidData(
+      source,
+      `cannot be read by the worker, which looks for it in ${process.cwd()} (${messageOf(cause)}): give an absolute path, or s3:// and a key of the bucket`,
+      cause,
+    );
   });
   if (!found.isFile()) throw invalidData(source, 'is no file');
   // What cannot be a line is known before it is in memory.

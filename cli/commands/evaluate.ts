@@ -90,15 +90,15 @@ export function evaluateCommand(): Command {
     .option('--beams <n>', 'turns are the best of so many beams, and not sampled', wholeFrom(1))
     .option(
       '--groups <n>',
-      'of beams, that avoid the tokens of each other; with --samples each begins with the beam of another group (default: 1)',
+      'with --beams: groups that the beams are shared among, which avoid the tokens of each other; attempt i of --samples begins with the best beam of group i (default: 1)',
       wholeFrom(1),
     )
     .option(
       '--diversity <nats>',
-      'that a token costs for each beam of an earlier group that has it there; 0.5 with --groups is a beginning',
+      'with --groups, which need it: what a token costs for each beam of an earlier group that has it there; begin with 0.5',
       numberFrom(0, Infinity),
     )
-    .option('--against-sampling', 'with --beams: the same with turns that are sampled, and the difference')
+    .option('--against-sampling', 'with --beams: also the same model with sampled turns, and the difference')
     .option('--against <model>', 'another model on the same tasks, with the paired difference')
     .option('--as <name>', "name in the store of a folder's model (default: the folder's name)")
     .option('--agent <what>', 'makes the episodes: a JSON file with "agent" as in a spec, or the URL of one')

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { commandLine } from '../../core/installation.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
 import { stepsOf } from '../../runs/overview/steps.ts';
 import { figuresOf } from '../../core/training/figures.ts';
@@ -51,7 +52,11 @@ export function metricsCommand(): Command {
         if (options.json === true || options.tensorboard !== undefined || options.parquet !== undefined)
           return;
         const { metricsTable } = await import('../metrics/table.ts');
-        print(steps.length === 0 ? `${run} has no facts of steps in this store` : metricsTable(steps));
+        print(
+          steps.length === 0
+            ? `${run} has no facts of steps in this store; "${commandLine(`why ${run}`)}" says what it is at`
+            : metricsTable(steps),
+        );
       }),
     );
 }

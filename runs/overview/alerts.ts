@@ -101,6 +101,8 @@ const doubled = (n: number, attempt: number): number => {
 const PATIENCE_MS = 2000;
 /** Runs that are looked at each time. */
 const MOST_RUNS = 30;
+/** Characters of why a run has failed. */
+const LONGEST_WHY = 500;
 
 export interface WatchOptions {
   signal: AbortSignal;
@@ -146,7 +148,7 @@ async function observeNow(temporal: Client, since: number): Promise<AlertObserva
   const looked = await inParallel(running.executions, (one) => lookAt(temporal, one, at, busy));
   const ends = await inParallel(over.executions, async (one): Promise<Notice> => {
     const run = nameOf(one);
-    const why = await endOfRun(temporal, one);
+    const why = await endOfRun(temporal, one, LONGEST_WHY);
     const what = runStatusOf(one) === 'refused' ? 'was refused' : 'has failed';
     const text = `${run} ${what}${why === null ? '' : `: ${why}`}`;
     return { key: `failed/${one.workflowId}/${one.runId}`, kind: 'failed', run, text };

@@ -452,11 +452,14 @@ async function withFailure(temporal: Client, reason: Reason): Promise<Reason> {
 
 /** `temporal.api.enums.v1.HistoryEventFilterType`. */
 const CLOSE_EVENT = 2;
+/** Characters: a refused spec is a line for each of its problems. */
+const LONGEST_END = 10_000;
 
-/** Why a workflow ended before its end; null where it did not, or nothing is said. */
+/** Why a workflow ended before its end, in `most` characters; null where it did not, or nothing is said. */
 export async function endOfRun(
   temporal: Client,
   { workflowId, runId, status }: Execution,
+  most = LONGEST_END,
 ): Promise<string | null> {
   if (status !== 'failed' && status !== 'terminated') return null;
   const { history } = await temporal.workflowService.getWorkflowExecutionHistory({
@@ -466,7 +469,7 @@ export async function endOfRun(
   });
   const last = history?.events?.at(-1);
   const failure = last?.workflowExecutionFailedEventAttributes?.failure;
-  if (failure) return faultOf(failure).message;
+  if (failure) return faultOf(failure, most).message;
   const reason = last?.workflowExecutionTerminatedEventAttributes?.reason;
   return reason === undefined || reason === null || reason === '' ? null : reason;
 }

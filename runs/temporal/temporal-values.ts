@@ -42,8 +42,10 @@ export interface Fault {
   message: string;
 }
 
-/** Characters of a failure that are shown. */
+/** Characters of a failure that are shown beside others. */
 const LONGEST_MESSAGE = 500;
+/** What `workers/failures.ts` calls an error that says what to do, such as `gradus.spec.invalid-data`. */
+const OWN = /^gradus\.(?!infra\.unexpected$)/;
 
 /** Decoded they are numbers, in JSON names. */
 const TIMEOUTS: Record<string, Fault['kind']> = {
@@ -57,13 +59,22 @@ const TIMEOUTS: Record<string, Fault['kind']> = {
   TIMEOUT_TYPE_HEARTBEAT: 'silent',
 };
 
-/** What a failure says; of a chain what it began with, which is what a person can act on. */
-export function faultOf(failure: Failure | null | undefined): Fault {
+/**
+ * What a failure says, in `most` characters: of a chain the innermost error of ours, which says what to do; where there is
+ * none, what the chain began with.
+ */
+export function faultOf(failure: Failure | null | undefined, most = LONGEST_MESSAGE): Fault {
   if (!failure) return { kind: 'unknown', message: 'no reason was given' };
   const timeout = failure.timeoutFailureInfo;
   let root: Failure = failure;
-  for (let depth = 0; root.cause && depth < 32; depth++) root = root.cause;
-  const message = (root.message ?? '').slice(0, LONGEST_MESSAGE);
+  let own: Failure | null = null;
+  let at: Failure | null | undefined = failure;
+  for (let depth = 0; at && depth <= 32; depth++, at = at.cause) {
+    root = at;
+    if (OWN.test(at.applicationFailureInfo?.type ?? '')) own = at;
+  }
+  const said = (own ?? root).message ?? '';
+  const message = said.length <= most ? said : `${said.slice(0, most - 1)}…`;
   if (timeout) return { kind: TIMEOUTS[String(timeout.timeoutType)] ?? 'unknown', message };
   return { kind: failure.canceledFailureInfo ? 'cancelled' : 'failed', message };
 }

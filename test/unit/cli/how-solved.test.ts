@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { howOf, howTable } from '../../../cli/how-solved.ts';
+import { howOf, howTable, howTableOf } from '../../../cli/how-solved.ts';
 import { samplesIn } from '../../../core/training/dimensions.ts';
 import { measuredShare } from '../../../core/statistics/measured.ts';
 import { noOutcomes } from '../../../core/episode/outcome.ts';
@@ -66,6 +66,11 @@ test('how tasks were solved stands level by level, before and after', () => {
   expect(table).toMatch(/efficiency, tokens a solved task\t50\.0 → 10\.0\t– → 60\.0\t80\.0 → 20\.0/);
   expect(table).toMatch(/\npass@2: 50\.0 % .* → 75\.0 %/);
   expect(table).toMatch(/\npass\^2: 0\.0 % .* → 50\.0 %/);
+});
+
+test('of two evaluations each table says in its heading whose it is', () => {
+  expect(howTableOf(before.conduct!).split('\n')[0]).toMatch(/^how tasks were solved\t/);
+  expect(howTableOf(after.conduct!, 'my-run: ').split('\n')[0]).toMatch(/^my-run: how tasks were solved\t/);
 });
 
 test('of one sample a task there is no pass@k, and of nothing that is told no table', () => {

@@ -186,7 +186,9 @@ describe('a transcript that does not fit', () => {
   test('a model that has no room for the rubric is refused before anything is spent', () => {
     const files = new Map([['tokenizer.json', Buffer.from(tokenizerJson)]]);
     const spec = { ...judge, by: 'policy' as const };
-    expect(() => assertJudgeFits(files, { maxPositions: 256 }, spec)).toThrow(/so no transcript fits/);
+    expect(() => assertJudgeFits(files, { maxPositions: 256 }, spec)).toThrow(
+      /its rubric, with the instructions around it, takes (\d+) tokens, .* so no transcript fits: raise model\.maxPositions/,
+    );
     expect(() => assertJudgeFits(files, { maxPositions: 8192 }, spec)).not.toThrow();
   });
 });
