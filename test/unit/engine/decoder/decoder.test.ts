@@ -1,5 +1,5 @@
 import type { Worker } from 'node:worker_threads';
-import { afterEach, beforeEach, describe, expect, it, test } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it, test } from 'vitest';
 import { randomKey, RandomStream } from '../../../../core/random.ts';
 import { createDecoder, type DecoderOptions } from '../../../../engine/decoder/decoder.ts';
 import {
@@ -24,15 +24,30 @@ const largeConfig = { ...smallConfig, vocabSize: 40_000, hiddenSize: 112 };
 const kinds: DecoderBackendKind[] = 'addon' in findAddon() ? ['native', 'stock'] : ['stock'];
 let backend: DecoderBackendKind;
 
-async function decoder(options: DecoderOptions = {}): Promise<LocalPolicy> {
+/** One of the test's own, closed after it. */
+async function decoder(options: DecoderOptions): Promise<LocalPolicy> {
   const policy = createDecoder({ backend, ...options });
   open.push(policy);
   await policy.load('v1', smallConfig, weights);
   return policy;
 }
 
+/** Those of two threads that tests share: to start threads takes a hundred times as long as to load weights. */
+const shared = new Map<DecoderBackendKind, LocalPolicy>();
+
+/** Of two threads, with the weights loaded anew: there is no cache of what tests before have sampled. */
+async function freshlyLoaded(): Promise<LocalPolicy> {
+  const policy = shared.get(backend) ?? createDecoder({ backend });
+  shared.set(backend, policy);
+  await policy.load('v1', smallConfig, weights);
+  return policy;
+}
+
 afterEach(async () => {
   await Promise.all(open.splice(0).map((policy) => policy.close()));
+});
+afterAll(async () => {
+  await Promise.all([...shared.values()].map((policy) => policy.close()));
 });
 
 const request = (change: Partial<SampleRequest> = {}): SampleRequest => ({
@@ -75,6 +90,20 @@ async function episode(policy: LocalPolicy, index: number, forget = false): Prom
   return turns;
 }
 
+const EPISODES = 48;
+const found = new Map<DecoderBackendKind, SampleResult[][]>();
+
+/** What the episodes sample one after the other, in one thread: computed once. */
+async function alone(kind: DecoderBackendKind): Promise<SampleResult[][]> {
+  const known = found.get(kind);
+  if (known) return known;
+  const lonely = await decoder({ backend: kind, threads: 1 });
+  const sampled: SampleResult[][] = [];
+  for (let index = 0; index < EPISODES; index++) sampled.push(await episode(lonely, index));
+  found.set(kind, sampled);
+  return sampled;
+}
+
 test('where there is a compiler the native decoder is built, and it is the one that runs', () => {
   expect(backendKind({})).toBe(kinds[0]);
   expect(backendKind({ GRADUS_DECODER: 'stock' })).toBe('stock');
@@ -82,13 +111,7 @@ test('where there is a compiler the native decoder is built, and it is the one t
 });
 
 test.runIf(kinds.includes('native'))('both decoders sample the same, to the bit', async () => {
-  const runs = await Promise.all(
-    kinds.map(async (kind) => {
-      const policy = await decoder({ backend: kind });
-      return Promise.all(Array.from({ length: 24 }, (_, i) => episode(policy, i)));
-    }),
-  );
-  expect(runs[0]).toEqual(runs[1]);
+  expect(await alone('native')).toEqual(await alone('stock'));
 });
 
 describe.each(kinds)('%s decoder', (kind) => {
@@ -97,8 +120,7 @@ describe.each(kinds)('%s decoder', (kind) => {
   });
 
   describe('what an episode samples', () => {
-    const count = 48;
-    const indices = Array.from({ length: count }, (_, i) => i);
+    const indices = Array.from({ length: EPISODES }, (_, i) => i);
     const crowds: [string, DecoderOptions, boolean][] = [
       ['all at once in two threads', {}, false],
       ['all at once in one thread', { threads: 1 }, false],
@@ -108,9 +130,7 @@ describe.each(kinds)('%s decoder', (kind) => {
       ['with caches that come and go', { cacheBytes: 600_000 }, false],
     ];
     it.each(crowds)('is the same to the bit as alone: %s', async (_, options, forget) => {
-      const lonely = await decoder({ threads: 1 });
-      const alone: SampleResult[][] = [];
-      for (const index of indices) alone.push(await episode(lonely, index));
+      const lonely = await alone(kind);
       const policy = await decoder(options);
       const order = forget ? indices.toReversed() : indices;
       // Others that are cancelled in the middle must not show either.
@@ -124,11 +144,11 @@ describe.each(kinds)('%s decoder', (kind) => {
       await first;
       cancel.abort(new Error('enough'));
       await Promise.all(cancelled);
-      for (const [i, turns] of await crowd) expect(turns).toEqual(alone[i]);
+      for (const [i, turns] of await crowd) expect(turns).toEqual(lonely[i]);
     });
 
     it('follows the model: log-probabilities agree with the equations', async () => {
-      const policy = await decoder();
+      const policy = await freshlyLoaded();
       const sampling = { temperature: 0.7, topK: 0, topP: 0.95 };
       const { tokens, samplerLogprobs } = await policy.sample(request({ maxNewTokens: 60, sampling }));
       const logits = referenceLogits(smallConfig, weights, [1, 2, 3, ...tokens]);
@@ -139,7 +159,7 @@ describe.each(kinds)('%s decoder', (kind) => {
     });
 
     it('goes on where it stopped: two turns without an observation are one', async () => {
-      const policy = await decoder();
+      const policy = await freshlyLoaded();
       const whole = await policy.sample(request({ session: 'whole', maxNewTokens: 30 }));
       const head = await policy.sample(request({ maxNewTokens: 10 }));
       const tail = await policy.sample(request({ maxNewTokens: 20, continuation: head.tokens }));
@@ -148,7 +168,7 @@ describe.each(kinds)('%s decoder', (kind) => {
     });
 
     it('does not depend on where earlier turns were asked to stop, nor on how an observation came', async () => {
-      const policy = await decoder();
+      const policy = await freshlyLoaded();
       const observation = Array.from({ length: 50 }, (_, i) => i);
       const ask = (session: string, tokens: readonly number[], observed: number, maxNewTokens: number) =>
         policy.sample(
@@ -170,7 +190,7 @@ describe.each(kinds)('%s decoder', (kind) => {
     });
 
     it('follows the model behind long observations, too', async () => {
-      const policy = await decoder();
+      const policy = await freshlyLoaded();
       const observation = Array.from({ length: 81 }, (_, i) => (i * 13) % 97);
       const { tokens, samplerLogprobs } = await policy.sample(
         request({ continuation: [9, ...observation], mask: [1, ...observation.map(() => 0)] }),
@@ -185,7 +205,7 @@ describe.each(kinds)('%s decoder', (kind) => {
     });
 
     it('is not misled by a cache of another history', async () => {
-      const policy = await decoder();
+      const policy = await freshlyLoaded();
       await policy.sample(request({ continuation: [7, 8, 9, 10] }));
       const mixed = await policy.sample(request({ continuation: [7, 8, 1] }));
       const otherPrefix = await policy.sample(request({ prefix: [1, 2], continuation: [3, 7, 8] }));
@@ -201,7 +221,7 @@ describe.each(kinds)('%s decoder', (kind) => {
     { temperature: 1, topK: 3, topP: 0.9 },
     { temperature: 0, topK: 0, topP: 1 },
   ])('tells what else could have been drawn at %o, and draws the same', async (sampling) => {
-    const policy = await decoder();
+    const policy = await freshlyLoaded();
     // A prompt's own logits, those of single tokens, and those of a piece of an observation.
     const asked = [
       request({ sampling }),
@@ -221,9 +241,11 @@ describe.each(kinds)('%s decoder', (kind) => {
       });
       expect(told).toEqual(silent);
       expect(silent).not.toHaveProperty('alternatives');
+      const history = [...one.prefix, ...one.continuation];
+      // A row for each position, none of which reads what comes after it.
+      const rows = referenceLogits(smallConfig, weights, [...history, ...told.tokens]);
       for (const [i, token] of told.tokens.entries()) {
-        const history = [...one.prefix, ...one.continuation, ...told.tokens.slice(0, i)];
-        const logits = referenceLogits(smallConfig, weights, history).at(-1)!;
+        const logits = rows[history.length + i - 1]!;
         const expected = softmax(logits.map((x) => x / (sampling.temperature || 1)));
         const ranked = expected.map((_, id) => id).toSorted((a, b) => expected[b]! - expected[a]!);
         const likeliest = ranked.slice(0, 4);
@@ -241,7 +263,7 @@ describe.each(kinds)('%s decoder', (kind) => {
 
   describe('a turn', () => {
     it('ends at a stop token, which is its last', async () => {
-      const policy = await decoder();
+      const policy = await freshlyLoaded();
       const free = await policy.sample(request());
       const stop = free.tokens[4]!;
       const stopped = await policy.sample(request({ stopTokens: [stop] }));
@@ -256,7 +278,7 @@ describe.each(kinds)('%s decoder', (kind) => {
     });
 
     it('ends at maxNewTokens and where the positions end', async () => {
-      const policy = await decoder();
+      const policy = await freshlyLoaded();
       expect(await policy.sample(request({ maxNewTokens: 1 }))).toMatchObject({ finish: 'length' });
       expect(await policy.sample(request({ maxNewTokens: 0 }))).toEqual({
         tokens: [],
@@ -271,7 +293,7 @@ describe.each(kinds)('%s decoder', (kind) => {
     });
 
     it('is refused when it makes no sense', async () => {
-      const policy = await decoder();
+      const policy = await freshlyLoaded();
       await expect(policy.sample(request({ prefix: [] }))).rejects.toMatchObject({ type: 'bad-request' });
       await expect(policy.sample(request({ continuation: [97] }))).rejects.toMatchObject({
         type: 'bad-request',
@@ -304,7 +326,7 @@ describe.each(kinds)('%s decoder', (kind) => {
     });
 
     it('leaves the event loop free', async () => {
-      const policy = await decoder();
+      const policy = await freshlyLoaded();
       let ticks = 0;
       const timer = setInterval(() => ticks++, 1);
       const before = performance.eventLoopUtilization();
@@ -335,7 +357,7 @@ describe.each(kinds)('%s decoder', (kind) => {
     });
 
     it('drops the caches of the old weights', async () => {
-      const policy = await decoder();
+      const policy = await freshlyLoaded();
       const first = await policy.sample(request());
       await policy.load('v2', smallConfig, randomWeights(smallConfig, 2));
       const kept = await policy.sample(request({ continuation: first.tokens }));
@@ -354,7 +376,7 @@ describe.each(kinds)('%s decoder', (kind) => {
       for (const [name, { data }] of adapter.weights)
         if (name.endsWith('.lora_B.weight')) data.forEach((_, i) => (data[i] = random.uniform() - 0.5));
       const base = structuredClone(weights);
-      const policy = await decoder();
+      const policy = await freshlyLoaded();
       const bare = await policy.sample(request());
       await policy.load('adapted', smallConfig, weights, adapter);
       const adapted = await policy.sample(request());
@@ -368,7 +390,7 @@ describe.each(kinds)('%s decoder', (kind) => {
     });
 
     it('takes a model of another size class, with threads of another number', async () => {
-      const policy = await decoder();
+      const policy = await freshlyLoaded();
       const small = await policy.sample(request());
       const large = randomWeights(largeConfig);
       const pending = expect(
@@ -386,7 +408,7 @@ describe.each(kinds)('%s decoder', (kind) => {
     });
 
     it('refuses a model that the graph cannot serve and weights that do not belong to it', async () => {
-      const policy = await decoder();
+      const policy = await freshlyLoaded();
       const odd = { ...smallConfig, headSize: 24 };
       await expect(policy.load('v2', odd, weights)).rejects.toMatchObject({
         boundary: 'policy',
@@ -417,7 +439,7 @@ describe.each(kinds)('%s decoder', (kind) => {
       const threads: Worker[] = [];
       const onWorker = (worker: Worker) => threads.push(worker);
       process.on('worker', onWorker);
-      const policy = await decoder();
+      const policy = await decoder({});
       process.off('worker', onWorker);
       const before = await policy.sample(request({ session: 'before' }));
       const crash = { boundary: 'policy', type: 'decoder-crashed', retryable: true };

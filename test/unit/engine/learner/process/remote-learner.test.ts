@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import type { TrainState } from '../../../../../engine/learner/contract.ts';
 import { createLearner, type RemoteLearner } from '../../../../../engine/learner/process/remote-learner.ts';
 import { initialWeights } from '../../../../../engine/learner/initial-weights.ts';
@@ -25,11 +25,23 @@ const open: RemoteLearner[] = [];
 afterEach(async () => {
   for (const learner of open.splice(0)) await learner.close();
 });
+/** One of the test's own, closed after it. */
 const start = async (options: Parameters<typeof createLearner>[0] = { backend: 'cpu' }) => {
   const learner = await createLearner(options);
   open.push(learner);
   return learner;
 };
+
+/** Two that tests share which close none: a start, and the first step, take longer than all that they then compute. */
+const shared = new Map<'one' | 'other', Promise<RemoteLearner>>();
+const sharedLearner = (which: 'one' | 'other' = 'one'): Promise<RemoteLearner> => {
+  const learner = shared.get(which) ?? createLearner({ backend: 'cpu' });
+  shared.set(which, learner);
+  return learner;
+};
+afterAll(async () => {
+  for (const learner of shared.values()) await (await learner).close();
+});
 
 const digest = (state: TrainState) =>
   createHash('sha256')
@@ -50,7 +62,7 @@ const peak = (pid: number): number =>
 
 describe('a learner in a process of its own', () => {
   it('repeats to the bit in another process, from its own state or from a copy', async () => {
-    const [a, b] = await Promise.all([start(), start()]);
+    const [a, b] = await Promise.all([sharedLearner(), sharedLearner('other')]);
     expect(a.backend).toMatch(/^tensorflow 2\.\d+\.\d+ cpu × \d+$/);
     expect(a.pid).not.toBe(b.pid);
     let [inA, inB] = [freshState(), freshState()];
@@ -73,7 +85,7 @@ describe('a learner in a process of its own', () => {
     };
     const large = randomBatch(48, config);
     const digests = await Promise.all(
-      [await start(), await start()].map(async (learner) => {
+      [await sharedLearner(), await sharedLearner('other')].map(async (learner) => {
         let state = freshState(config);
         for (let i = 0; i < 3; i++) state = (await learner.step(state, large, settings(GRPO))).state;
         return digest(state);
@@ -83,7 +95,7 @@ describe('a learner in a process of its own', () => {
   });
 
   it('leaves this event loop free and tells of its progress', async () => {
-    const learner = await start();
+    const learner = await sharedLearner();
     let turns = 0;
     const timer = setInterval(() => turns++, 1);
     const seen: number[] = [];
@@ -98,7 +110,7 @@ describe('a learner in a process of its own', () => {
   });
 
   it('fails retryably when its process is killed in mid-step, and the next step has a new process', async () => {
-    const learner = await start();
+    const learner = await sharedLearner();
     const killed = learner.pid!;
     const expected = await learner.step(freshState(), batch, plan, { reference });
     const dying = learner.step(expected.state, endless, settings(GRPO), undefined, () => {
@@ -117,7 +129,7 @@ describe('a learner in a process of its own', () => {
     const alone = settings(null, { critic: { clip: 0.2, optimizer } });
     const criticOf = ({ critic }: TrainState) =>
       Buffer.concat([critic!.weights, critic!.firstMoments, critic!.secondMoments].map(bytes));
-    const learner = await start();
+    const learner = await sharedLearner();
     const first = await learner.step(freshState(), given, alone);
     const expected = await learner.step(first.state, given, alone);
     const killed = learner.pid!;
@@ -132,7 +144,7 @@ describe('a learner in a process of its own', () => {
   });
 
   it('sends what a scoring reads once, and scores as often as it is asked', async () => {
-    const learner = await start();
+    const learner = await sharedLearner();
     const what = { logprobs: { temperature: 1, topK: 0 }, values: true };
     const { state } = await learner.step(freshState(), batch, plan, { reference });
     const own = await learner.score(state, batch, what);
@@ -140,7 +152,7 @@ describe('a learner in a process of its own', () => {
     const ofReference = await learner.score({ config: TINY, weights: reference }, batch, what);
     expect(ofReference.logprobs).not.toEqual(own.logprobs);
     const there = await learner.step(state, batch, plan, { reference });
-    const other = await start();
+    const other = await sharedLearner('other');
     const here = await other.step(structuredClone(state), batch, plan, { reference });
     expect(digest(there.state)).toBe(digest(here.state));
   });
@@ -178,7 +190,7 @@ describe('a learner in a process of its own', () => {
   });
 
   it('ends a step that is called off with the reason, and the next step is right', async () => {
-    const learner = await start();
+    const learner = await sharedLearner();
     const expected = await learner.step(freshState(), batch, plan, { reference });
     const controller = new AbortController();
     const reason = new Error('nobody wants it any more');
@@ -196,7 +208,7 @@ describe('a learner in a process of its own', () => {
   });
 
   it('brings errors of the step across, and goes on', async () => {
-    const learner = await start();
+    const learner = await sharedLearner();
     const bad = { ...batch, tokens: batch.tokens.map(() => 99) };
     const failed = learner.step(freshState(), bad, plan, { reference });
     await expect(failed).rejects.toMatchObject({ name: 'GradusError', boundary: 'learner', type: 'batch' });
@@ -205,7 +217,7 @@ describe('a learner in a process of its own', () => {
   });
 
   it('sends a reference again that a step before could not be sent with', async () => {
-    const learner = await start();
+    const learner = await sharedLearner();
     const unsendable = { ...batch, sequences: { late: new Int16Array(40) as unknown as Float32Array } };
     await expect(learner.step(freshState(), unsendable, plan, { reference })).rejects.toThrow('Int16Array');
     const { state } = await learner.step(freshState(), batch, plan, { reference });
@@ -213,7 +225,7 @@ describe('a learner in a process of its own', () => {
   });
 
   it('computes the same on WebAssembly, eagerly', async () => {
-    const [native, wasm] = await Promise.all([start(), start({ backend: 'wasm' })]);
+    const [native, wasm] = await Promise.all([sharedLearner(), start({ backend: 'wasm' })]);
     expect(wasm.backend).toContain('wasm');
     const once = inUpdates(batch, { minibatch: 20 });
     const a = await native.step(freshState(), once, plan, { reference });
