@@ -12,7 +12,7 @@ const compared = (step: Awaited<ReturnType<typeof simulatedTier>>[number]): numb
 test('a policy finds what a tier pays by mistake, and its audits name it', async () => {
   const stage = await simulatedTier(0, shape);
   expect(stage.at(0)!.tricks).toBeLessThan(0.1);
-  expect(stage.at(-1)!.tricks).toBeGreaterThan(0.8);
+  expect(stage.at(-1)!.tricks).toBeGreaterThan(0.5);
   expect(stage.at(-1)!.right).toBeLessThan(stage.at(0)!.right);
   const audited = stage.reduce((sum, step) => sum + compared(step), 0) / stage.length;
   expect(audited).toBeGreaterThan(3);
