@@ -44,6 +44,8 @@ export interface BenchRow {
   runs: number;
   /** Mean of ours less its anchor, where each run has one of its own, with the 95 % interval of Student's t. */
   difference?: Difference | null;
+  /** Of a part of the runs: the exact 95 % interval of Clopper and Pearson, in the row's unit. */
+  interval?: { low: number; high: number };
   /** Of a recipe: what its paper says, and whether the difference confirms the direction. */
   claim?: string;
   verdict?: Verdict;

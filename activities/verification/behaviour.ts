@@ -106,6 +106,7 @@ function ofOneEpisode(reward: RewardSpec, episode: Episode): BehaviourCounts {
               scored: Number(component.score !== null),
               score: component.score ?? 0,
               contribution: component.contribution,
+              ...extremesOf(component),
               ...modelCounts(component),
             },
           ]),
@@ -138,6 +139,16 @@ const NOTHING_COMPARED: AgreementSums = {
   verifiedSquared: 0,
   product: 0,
 };
+
+/** Of one score both are that score. */
+function extremesOf({
+  score,
+  model,
+  overruled,
+}: RewardComponent): Pick<ComponentCounts, 'lowest' | 'highest'> {
+  const said = (model ?? overruled)?.score ?? score;
+  return said === null ? {} : { lowest: said, highest: said };
+}
 
 /** What is compared is what both have said; on a ladder, what a higher tier has said, too, on the scale of the highest. */
 function modelCounts({

@@ -2,6 +2,7 @@
 export const DIAGNOSES = [
   'missing-mask',
   'no-contrast',
+  'constant-judge',
   'echo-trap',
   'entropy-collapse',
   'kl-blow-up',

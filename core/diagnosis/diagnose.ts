@@ -3,6 +3,7 @@ import { total } from '../training/stage-policy.ts';
 import { DIAGNOSES } from './alarm.ts';
 import type { Alarm, DiagnosisName } from './alarm.ts';
 import type { Diagnosis, DiagnosisSetting } from './diagnosis.ts';
+import { constantJudge } from './constant-judge.ts';
 import { echoTrap } from './echo-trap.ts';
 import { entropyCollapse } from './entropy-collapse.ts';
 import { klBlowUp } from './kl-blow-up.ts';
@@ -23,6 +24,7 @@ import { truncation } from './truncation.ts';
 const BY_NAME: Record<DiagnosisName, Diagnosis> = {
   'missing-mask': missingMask,
   'no-contrast': noContrast,
+  'constant-judge': constantJudge,
   'echo-trap': echoTrap,
   'entropy-collapse': entropyCollapse,
   'kl-blow-up': klBlowUp,
@@ -62,7 +64,7 @@ export function diagnose(
   const heldOut = facts.heldOut === null ? null : total(facts.heldOut.arms);
   const told = signalsOf(facts);
   const signals = setting.temperatureMoves ? { ...told, entropy: null } : told;
-  const step = { stageStep, signals, heldOut, estimates: facts.estimates ?? {} };
+  const step = { stageStep, signals, rollout: facts.rollout, heldOut, estimates: facts.estimates ?? {} };
   const next: Diagnosed = { series: extended(series, step, boundError(setting)), standing: {} };
   const alarms: Alarm[] = [];
   for (const name of DIAGNOSES) {

@@ -3,6 +3,9 @@ import { rate } from '../statistics/intervals.ts';
 import type { Proportion } from '../statistics/intervals.ts';
 import { median } from '../statistics/median.ts';
 import type { ArmEstimates } from '../training/task-draw.ts';
+import type { StepFacts } from '../training/step-facts.ts';
+import { alikeAfter } from './alike.ts';
+import type { Alike } from './alike.ts';
 import { SIGNALS } from './signals.ts';
 import type { Signal, Signals } from './signals.ts';
 
@@ -36,6 +39,8 @@ export interface Series {
   fell: number | null;
   /** Success of each arm when the stage had begun; null until it has. */
   arms: Record<string, number> | null;
+  /** Of each component of the reward whose latest scores are all alike; absent in a stage that began with an earlier version. */
+  alike?: Record<string, Alike>;
   /** By what that has risen since, in the mean over the arms as they are drawn now; null where there are not several. */
   gain: number | null;
 }
@@ -71,6 +76,7 @@ export const noSeries = (): Series => ({
   best: null,
   fell: null,
   arms: null,
+  alike: {},
   gain: null,
 });
 
@@ -78,8 +84,14 @@ const rounded = (x: number | null): number | null => (x === null ? null : Number
 
 /** The series with one step more; `heldOut` where the step was measured. `error` is that of each bound. */
 export function extended(
-  { first, recent, marks, look, best, fell, arms }: Carried,
-  step: { stageStep: number; signals: Signals; heldOut: Proportion | null; estimates: ArmEstimates },
+  { first, recent, marks, look, best, fell, arms, alike }: Carried,
+  step: {
+    stageStep: number;
+    signals: Signals;
+    rollout: StepFacts['rollout'];
+    heldOut: Proportion | null;
+    estimates: ArmEstimates;
+  },
   error: number,
 ): Series {
   const values = ofEach((signal) => rounded(step.signals[signal]));
@@ -94,6 +106,7 @@ export function extended(
     look,
     best,
     fell,
+    alike: step.rollout === null ? (alike ?? {}) : alikeAfter(alike ?? {}, step.rollout),
     arms: arms ?? (first.success?.length === REFERENCE ? ratesOf(step.estimates) : null),
     gain: arms ? gainOf(arms, step.estimates) : null,
   };
@@ -132,6 +145,7 @@ export const withoutRecent = (series: Series): Series => ({
   ...series,
   recent: ofEach(() => []),
   marks: [],
+  alike: {},
   look: null,
   fell: null,
 });

@@ -56,9 +56,25 @@ const addComponents = (a: ComponentCounts, b: ComponentCounts): ComponentCounts 
     scored: a.scored + b.scored,
     score: a.score + b.score,
     contribution: a.contribution + b.contribution,
+    ...extremes(a, b),
     ...(model && { model }),
   };
 };
+
+/** Of an older one they are unknown, and so of both together, unless it has scored nothing. */
+function extremes(a: ComponentCounts, b: ComponentCounts): Pick<ComponentCounts, 'lowest' | 'highest'> {
+  const [first, second] = [a, b].map(({ lowest, highest }) =>
+    lowest === undefined || highest === undefined ? null : { lowest, highest },
+  );
+  if (!first || !second) {
+    const [known, other] = first ? [first, b] : [second, a];
+    return known && other.scored === 0 && !other.model?.judged ? known : {};
+  }
+  return {
+    lowest: Math.min(first.lowest, second.lowest),
+    highest: Math.max(first.highest, second.highest),
+  };
+}
 
 const addModels = (a: ModelCounts, b: ModelCounts): ModelCounts => {
   const judge = a.judge && b.judge ? addJudges(a.judge, b.judge) : (a.judge ?? b.judge);

@@ -273,6 +273,12 @@ export interface ComponentCounts {
   score: number;
   /** What it added to rewards, in sum. */
   contribution: number;
+  /**
+   * The least and the greatest score that an episode got, by the model where one has judged. Absent where none got any,
+   * and of steps from before they were kept.
+   */
+  lowest?: number;
+  highest?: number;
   /** What a reward model said in its place; absent where none has. */
   model?: ModelCounts;
 }

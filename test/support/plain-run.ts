@@ -9,6 +9,7 @@ import { createVerification } from '../../activities/verification/verifiers.ts';
 import { runCurriculum } from '../../core/training/curriculum.ts';
 import type { CurriculumResult } from '../../core/training/curriculum.ts';
 import { evaluate } from '../../core/training/evaluation.ts';
+import type { EvaluationPorts } from '../../core/training/evaluation.ts';
 import type { RewardPorts, StepReport, TrainingPorts } from '../../core/ports.ts';
 import type { GroupRequest, GroupResult } from '../../core/requests.ts';
 import { trainRewardStage } from '../../core/training/reward-stage.ts';
@@ -16,6 +17,7 @@ import { trainStage } from '../../core/training/stage.ts';
 import { reportOf } from '../../core/training/step-report.ts';
 import { superviseStage } from '../../core/training/supervised-stage.ts';
 import type { Learner } from '../../engine/learner/contract.ts';
+import { plainLadder } from './plain-ladder.ts';
 
 export interface PlainRunOptions {
   store: ObjectStore;
@@ -66,7 +68,7 @@ export function plainTraining(options: PlainRunOptions, signal: AbortSignal) {
   const { store, environments, learner } = options;
   const curriculum = createCurriculum({ store, environments });
   const training = createTraining({ store, learner });
-  const ports: TrainingPorts & RewardPorts = {
+  const ports: TrainingPorts & RewardPorts & EvaluationPorts = {
     now: () => Date.now(),
     rollout: plainRollout(options, signal, (...args) => training.judgeEpisodes(...args)),
     stored: (request) => curriculum.collectStored(request, signal),
@@ -88,7 +90,7 @@ export function plainTraining(options: PlainRunOptions, signal: AbortSignal) {
     score: (request) => training.scoreTokens(request, signal),
     batch: (request) => curriculum.buildBatch(request, signal),
     escalate: () => {
-      throw new Error('a plain run has no verification ladder');
+      throw new Error('this training has no verification ladder');
     },
     train: (request) => training.trainStep(request, signal),
     retain: (request) => curriculum.applyRetention(request, signal),
@@ -116,6 +118,8 @@ export async function plainRun(spec: unknown, options: PlainRunOptions): Promise
     { spec, workflowId: options.run, firstExecutionRunId: options.run },
     signal,
   );
+  if (parsed.verification)
+    Object.assign(ports, plainLadder(options, options.run, parsed.verification, signal));
   return runCurriculum(
     {
       evaluate: (request) => ports.evaluate(request),

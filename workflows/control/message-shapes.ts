@@ -247,6 +247,8 @@ const behaviour = object<BehaviourCounts>({
       scored: natural,
       score: finite,
       contribution: finite,
+      lowest: optional(finite),
+      highest: optional(finite),
       model: optional(modelCounts),
     }),
   ),

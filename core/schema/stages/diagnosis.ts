@@ -16,6 +16,9 @@ const newer = (what: string) => z.array(z.enum(ACTIONS)).max(ACTIONS.length).opt
 export const diagnosisSchema = z.strictObject({
   'missing-mask': actions('Tokens that the policy did not sample are trained.'),
   'no-contrast': actions('The samples of nearly all tasks earn the same (σ = 0).'),
+  'constant-judge': newer(
+    'A verifier, or the model in its place, gives everything the same score. Default: note.',
+  ),
   'echo-trap': actions('Variance and entropy fall, gradients or repetition rise, before the reward falls.'),
   'entropy-collapse': actions('A tenth of the entropy is left.'),
   'kl-blow-up': actions('The policy runs away from the reference, or its updates are clipped.'),

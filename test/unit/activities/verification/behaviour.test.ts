@@ -227,8 +227,8 @@ describe('what is counted of episodes', () => {
   test('what each component of the reward came to, with what its verifier abstained from left out', () => {
     const episodes = [episode(0, 0, [], scored(1, 0.5)), episode(0, 1, [], scored(0, null))];
     expect(countBehaviour(group(1, episodes)).components).toEqual({
-      right: { scored: 2, score: 1, contribution: 1 },
-      style: { scored: 1, score: 0.5, contribution: 0.05 },
+      right: { scored: 2, score: 1, contribution: 1, lowest: 0, highest: 1 },
+      style: { scored: 1, score: 0.5, contribution: 0.05, lowest: 0.5, highest: 0.5 },
     });
   });
 });
