@@ -93,8 +93,7 @@ export const hackingBench: Bench = async function* (options) {
   const seeds = Array.from({ length: options.runs ?? (options.quick ? 1 : 3) }, (_, run) => 11 + run);
   const chosen = chosenNames([...CASE_NAMES, ...Object.keys(SIMULATED)], options);
   for (const [name, shape] of Object.entries(SIMULATED))
-    if (chosen.includes(name))
-      yield* simulatedRows(name as SimulatedName, shape as Omit<TierShape, 'steps'>, options);
+    if (chosen.includes(name)) yield* simulatedRows(name as SimulatedName, shape, options);
   const names = CASE_NAMES.filter((name) => chosen.includes(name));
   if (names.length === 0) return;
   const all = await Promise.all(seeds.map((seed) => hackedStages(names, seed, options)));

@@ -1,5 +1,8 @@
-import { namedIn } from '../schema/stages/earlier-policy.ts';
+import type { Opponent } from '../schema/stages/earlier-policy.ts';
 import type { StageSpec } from '../schema/stages/stages.ts';
+
+/** The stages that an opponent names: one, or those of a league. */
+export const namedIn = ({ stage }: Opponent): string[] => (typeof stage === 'string' ? [stage] : stage);
 
 /** Names of the policies that play the other role of a stage of self-play, one of them in each step; of most stages none. */
 export function opponentsOf(stage: StageSpec): string[] {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { didYouMean } from '../../did-you-mean.ts';
 import { name } from '../../fields.ts';
 import { INITIALIZE } from '../../names.ts';
+import { namedIn } from '../../training/earlier-policies.ts';
 import type { Refuse } from '../check.ts';
 import type { Path } from '../strict.ts';
 
@@ -34,9 +35,6 @@ export const fromSchema = earlierPolicySchema.describe(
 
 export type EarlierPolicy = NonNullable<z.output<typeof earlierPolicySchema>>;
 export type Opponent = NonNullable<z.output<typeof opponentSchema>>;
-
-/** The stages that it names. */
-export const namedIn = ({ stage }: Opponent): string[] => (typeof stage === 'string' ? [stage] : stage);
 
 /** `at` is the path of what names a policy, and `earlier` the stages before its own. */
 export function checkEarlierPolicy(

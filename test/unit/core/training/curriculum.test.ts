@@ -371,7 +371,9 @@ describe('a curriculum', () => {
   });
 
   test('gives a stage all of its league', async () => {
-    const selfPlay = { proposer: { stage: ['easy', 'warm-start'] } } as NonNullable<(typeof hard)['selfPlay']>;
+    const selfPlay = { proposer: { stage: ['easy', 'warm-start'] } } as NonNullable<
+      (typeof hard)['selfPlay']
+    >;
     const { ports } = await run({ spec: { ...spec, stages: [warmStart, easy, { ...hard, selfPlay }] } });
     expect(ports.stages[1]).toMatchObject({
       checkpoint: checkpoint('easy'),
