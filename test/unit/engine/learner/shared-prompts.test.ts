@@ -16,7 +16,6 @@ import { bytes, freshState, lively, settings } from '../../../support/engine/tin
 import { learnerOfFile } from './learner-of-file.ts';
 
 const learner = await learnerOfFile();
-const eager = await learnerOfFile('eager');
 const PROMPT = 24;
 const named = (name: string): LearnerCase => LEARNER_CASES.find((one) => one.name === name)!;
 
@@ -61,19 +60,8 @@ function withPrompts(one: LearnerCase): TrainBatch {
   };
 }
 
-/**
- * Whether its programs are traced, as in a run: the first case of each loss, and each whose model or rows are other ones.
- * The others differ in what a loss does with log-probs, which has no part in how they were computed. Op by op their programs
- * take a quarter of the time.
- */
-const isTraced = (one: LearnerCase): boolean =>
-  one.more !== undefined ||
-  one.model !== undefined ||
-  one.kept !== undefined ||
-  one === LEARNER_CASES.find(({ objective }) => objective?.kind === one.objective?.kind);
-
 /** One case's step with and without shared prompts, from the same state. */
-function stepping(one: LearnerCase, batch: TrainBatch, by = learner) {
+function stepping(one: LearnerCase, batch: TrainBatch) {
   const { objective, more } = one;
   const config = { ...(one.model ?? CASE_MODEL), maxPositions: 96 };
   const parent = freshState(config, lively(config, 1));
@@ -91,7 +79,7 @@ function stepping(one: LearnerCase, batch: TrainBatch, by = learner) {
       ...changed,
       ...(sharePrompts !== undefined && { sharePrompts }),
     };
-    return by.step(parent, batch, settings(objective, { compute, critic: more?.critic }), others);
+    return learner.step(parent, batch, settings(objective, { compute, critic: more?.critic }), others);
   };
 }
 
@@ -121,7 +109,7 @@ describe('a step that shares prompts', () => {
     async (_, one) => {
       const batch = withPrompts(one);
       const all = batch.updates.length > 1 ? Int32Array.from({ length: 12 }, (_, i) => i) : batch.updates[0]!;
-      const step = stepping(one, { ...batch, updates: [all] }, isTraced(one) ? learner : eager);
+      const step = stepping(one, { ...batch, updates: [all] });
       const [shared, apart] = [await step(true), await step(false)];
       // After one update the first moment is the gradient times 1 − β₁.
       const critic = (of: typeof apart) => of.state.critic?.firstMoments ?? new Map();
