@@ -9,7 +9,11 @@ const ours = (type: string, message: string, cause: object) => ({
 const stat = { message: "ENOENT: no such file or directory, stat 'solved.jsonl'" };
 
 test('an error of ours says what to do, and is shown in the place of what it came from', () => {
-  const refused = ours('gradus.spec.invalid-data', 'solved.jsonl cannot be read: give an absolute path', stat);
+  const refused = ours(
+    'gradus.spec.invalid-data',
+    'solved.jsonl cannot be read: give an absolute path',
+    stat,
+  );
   expect(faultOf(refused).message).toBe('solved.jsonl cannot be read: give an absolute path');
   expect(faultOf({ message: 'Activity task failed', cause: refused }).message).toBe(refused.message);
 });
