@@ -114,6 +114,6 @@ export function assertJudgeFits(
   throw new GradusError(
     'spec',
     'invalid',
-    `reward.judge: its rubric, with the instructions around it, takes ${least} tokens, what the judge may say ${maxTokens}, and the model holds ${maxPositions}, so no transcript fits: raise model.maxPositions above ${least + maxTokens} (by hundreds, for the transcript), lower reward.judge.maxTokens, or shorten reward.judge.rubric`,
+    `reward.judge: its rubric, with the instructions around it, takes ${least} tokens, what the judge may say ${maxTokens}, and the model holds ${maxPositions}, so no transcript fits. Raise model.maxPositions well above ${least + maxTokens}, lower reward.judge.maxTokens, or shorten reward.judge.rubric`,
   );
 }

@@ -187,7 +187,7 @@ describe('a transcript that does not fit', () => {
     const files = new Map([['tokenizer.json', Buffer.from(tokenizerJson)]]);
     const spec = { ...judge, by: 'policy' as const };
     expect(() => assertJudgeFits(files, { maxPositions: 256 }, spec)).toThrow(
-      /its rubric, with the instructions around it, takes (\d+) tokens, .* so no transcript fits: raise model\.maxPositions/,
+      /its rubric, with the instructions around it, takes (\d+) tokens, .* so no transcript fits\. Raise model\.maxPositions/,
     );
     expect(() => assertJudgeFits(files, { maxPositions: 8192 }, spec)).not.toThrow();
   });
