@@ -22,7 +22,7 @@ const DIFFER = 0.05 * 0.95;
  */
 export const constantJudge: Diagnosis = {
   remedy:
-    'Read what it says of some good and some bad episodes. Mend its prompt or its code, train the reward model on episodes of both kinds, or take its component out of the reward.',
+    'Read what it says of some good and some bad episodes. Fix its prompt or its code, train the reward model on episodes of both kinds, or take its component out of the reward.',
   find({ alike = {}, stageStep = 0 }) {
     if (stageStep === 0) return null;
     const part = ERROR / (MOST_COMPONENTS * stageStep * (stageStep + 1));
