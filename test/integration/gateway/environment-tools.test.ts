@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Hono } from 'hono';
@@ -12,6 +12,7 @@ import type { Sources } from '../../../runs/sources.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
+import { sentBy } from '../../support/depot-module.ts';
 import { killAndReplace } from '../../support/kill-workers.ts';
 import { until } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
@@ -85,12 +86,6 @@ async function episodesOf(run: string): Promise<Episode[]> {
   return groups.flatMap(({ episodes }) => episodes);
 }
 
-/** Keys of the letters that a run has really sent in its step. */
-async function sentBy(run: string): Promise<string[]> {
-  const lines = (await readFile(letters, 'utf8')).split('\n');
-  return lines.filter((line) => line.startsWith(`${run}/rl/`));
-}
-
 /** Weights at the end of the run that nobody disturbed. */
 let undisturbed: string;
 
@@ -112,7 +107,7 @@ test('its calls are recorded in the episode, and what verifiers judge is the ses
     expect(turns).toHaveLength(2);
     expect(outcome).toMatchObject({ kind: 'scored', reward: Math.min(1, packed.length / 4) });
   }
-  const sent = await sentBy('alone');
+  const sent = await sentBy('alone', letters);
   expect(new Set(sent).size).toBe(8);
   expect(sent).toHaveLength(8);
   const app = new Hono();
@@ -126,20 +121,20 @@ test('its calls are recorded in the episode, and what verifiers judge is the ses
 
 test('killed between two calls, the worker and its agents, no call is made twice, and the weights are the same', async () => {
   const hold = path.join(scratch, 'hold');
+  // One in the test of the warm start and one in the step come through.
+  await writeFile(hold, '2');
   const handle = await installation.runs.start('killed', spec({ env: { HOLD: hold } }));
-  await sentAfter('killed', 1);
-  await writeFile(hold, '');
   await until(
     () => Promise.resolve(waitingAt('hold') >= 2 || undefined),
-    60_000,
+    120_000,
     () => `${waitingAt('hold')} agents wait between their calls`,
   );
-  const before = await sentBy('killed');
+  const before = await sentBy('killed', letters);
   await killAndReplace(installation.workers, 'rollout');
   await rm(hold);
   const result = await handle.result();
   expect(result.checkpoint.weights).toBe(undisturbed);
-  const after = await sentBy('killed');
+  const after = await sentBy('killed', letters);
   expect(after.slice(0, before.length)).toEqual(before);
   expect(after).toHaveLength(8);
   expect(new Set(after).size).toBe(8);
@@ -150,16 +145,13 @@ test('killed between two calls, the worker and its agents, no call is made twice
 }, 300_000);
 
 test('killed in a call that must be made once only, it is not made again, and its episode has failed', async () => {
+  await writeFile(`${letters}.hold`, '3');
   const handle = await installation.runs.start('lost', spec());
-  await sentAfter('lost', 1);
-  await writeFile(`${letters}.hold`, '');
-  const begun = (await sentBy('lost')).length;
-  const before = await sentAfter('lost', begun + 2);
-  const waiting = before.slice(-2);
+  const waiting = (await sentAfter('lost', 5)).slice(3);
   await killAndReplace(installation.workers, 'rollout');
   await rm(`${letters}.hold`);
   await handle.result();
-  const after = await sentBy('lost');
+  const after = await sentBy('lost', letters);
   expect(new Set(after).size).toBe(after.length);
   expect(after).toHaveLength(8);
   const episodes = await episodesOf('lost');
@@ -189,7 +181,7 @@ test.skipIf(!bubblewrap)(
 const sentAfter = (run: string, count: number): Promise<string[]> =>
   until(
     async () => {
-      const sent = await sentBy(run);
+      const sent = await sentBy(run, letters);
       return sent.length >= count ? sent : undefined;
     },
     120_000,

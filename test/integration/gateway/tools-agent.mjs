@@ -1,10 +1,11 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import OpenAI from 'openai';
 
 // An agent that works with the tools of its environment, by MCP: it asks the policy, sends a letter, packs as the policy said,
-// and asks again. While the file HOLD is there it waits between its calls.
+// and asks again. While the file HOLD is there it waits between its calls, where as many as the file says came that far before.
 
 const { GRADUS_TASK, GRADUS_ANSWER, GRADUS_TOOLS_URL, OPENAI_MODEL, HOLD } = process.env;
 const mcp = new Client({ name: 'tools-agent', version: '1' });
@@ -34,8 +35,12 @@ const first = await ask();
 await call('send', { to: 'the house' });
 await call('pack', { thing: 'cup' });
 if (HOLD && existsSync(HOLD)) {
-  writeFileSync(`${HOLD}.${process.pid}`, '');
-  while (existsSync(HOLD)) await wait(50);
+  const earlier = readdirSync(path.dirname(HOLD)).filter((name) => name.startsWith('came.')).length;
+  writeFileSync(path.join(path.dirname(HOLD), `came.${process.pid}`), '');
+  if (earlier >= Number(readFileSync(HOLD, 'utf8'))) {
+    writeFileSync(`${HOLD}.${process.pid}`, '');
+    while (existsSync(HOLD)) await wait(50);
+  }
 }
 // Equal calls are other calls.
 for (let i = 0; i < first.length % 4; i++) await call('pack', { thing: 'cup' });
