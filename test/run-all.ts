@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { z } from 'zod';
 import { PROMISES } from './selection.ts';
 import { LEFT_OUT_FILE, TESTS_UNTIL } from './until-runner.ts';
@@ -48,13 +49,17 @@ const vitestReport = z.object({
     z.object({
       name: z.string(),
       status: z.string(),
-      assertionResults: z.array(z.object({ fullName: z.string(), status: z.string() })),
+      assertionResults: z.array(
+        z.object({ fullName: z.string(), status: z.string(), failureMessages: z.array(z.string()) }),
+      ),
     }),
   ),
 });
 
-/** What failed, by file and name: it is printed last, where nobody has to look for it. */
+/** What failed, by file and name, and why: it is printed last, where nobody has to look for it. */
 const failures: string[] = [];
+/** Lines of a test's message that are printed there. */
+const MESSAGE_LINES = 6;
 
 /** Vitest projects, those whose names match, with more arguments; a file that cannot be loaded counts as one failure. */
 async function tests(
@@ -63,6 +68,7 @@ async function tests(
   args: string[] = [],
   more: Record<string, string> = {},
 ): Promise<Tally> {
+  const before = failures.length;
   const report = path.join(folder, 'report.json');
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
   const clean = await command('vitest', ['run', '--project', project, ...reporters, ...args], more);
@@ -72,9 +78,16 @@ async function tests(
   for (const { name, status, assertionResults } of testResults) {
     const failed = assertionResults.filter((one) => one.status === 'failed');
     const file = path.relative(root, name);
-    failures.push(...failed.map(({ fullName }) => `${file}: ${fullName}`));
+    failures.push(
+      ...failed.map(({ fullName, failureMessages }) => {
+        const why = stripVTControlCharacters(failureMessages.join('\n')).split('\n').slice(0, MESSAGE_LINES);
+        return [`${file}: ${fullName}`, ...why].join('\n    ');
+      }),
+    );
     if (failed.length === 0 && status === 'failed') failures.push(`${file}: could not be loaded`);
   }
+  if (!clean && failures.length === before)
+    failures.push(`${project}: Vitest was not content with what happened outside of its tests; see above`);
   return { passed: numPassedTests, failed: clean ? 0 : Math.max(1, numFailedTests) };
 }
 
@@ -139,7 +152,8 @@ try {
 } finally {
   await rm(folder, { recursive: true, force: true });
 }
-for (const one of late) console.log(`left out, for it could not be begun in time: ${one}`);
+if (late.length > 0)
+  console.log(`${late.length} files left out, for they could not be begun in time: ${late.join(', ')}`);
 for (const one of failures) console.log(`failed: ${one}`);
 process.exitCode = sum.failed === 0 ? 0 : 1;
 console.log(`\n${sum.passed} passed, ${sum.failed} failed`);
