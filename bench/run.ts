@@ -24,6 +24,7 @@ import { ladderStepsBench, ladderTimeBench } from './ladder/ladder.ts';
 import { learnerBench, sharedPromptsBench } from './learner.ts';
 import { claimsBench, methodsBench } from './methods/methods.ts';
 import { orchestrationBench } from './orchestration.ts';
+import { rooflineBench } from './engine/roofline.ts';
 import { asyncBench } from './async/async.ts';
 import { recipesBench } from './recipes/recipes.ts';
 import { rolloutBench } from './rollout.ts';
@@ -61,6 +62,7 @@ const BENCHES: Record<string, Bench> = {
   'engine:learner': learnerEngineBench,
   'engine:grpo': grpoBench,
   'engine:handover': handoverBench,
+  'engine:roofline': rooflineBench,
   'faults:builds': buildsBench,
   'faults:clock': clockBench,
   'faults:disk': diskBench,
@@ -73,6 +75,7 @@ const NAMES = Object.keys(BENCHES);
 const NOT_OF_ALL = /^(agent|half-billion|recipes|faults:)/;
 /** Those that compare cases, which `--only` names. */
 const WITH_CASES = new Set([
+  'async',
   'methods',
   'claims',
   'shared-prompts',

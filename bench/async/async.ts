@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { signalsOf } from '../../test/support/histories.ts';
 import type { StepReport } from '../../core/ports.ts';
 import { inOrder } from '../../test/support/tiny-spec.ts';
-import { benchRowsOf, interleavedRuns } from '../bench.ts';
+import { benchRowsOf, chosenNames, interleavedRuns } from '../bench.ts';
 import type { Bench } from '../bench.ts';
 import { durableRun, withInstallation } from '../installations.ts';
 import { cutCalculator, WARM_START } from '../specs.ts';
@@ -22,6 +22,12 @@ const AHEAD: Record<string, Collecting> = {
 };
 const ON_POLICY: Collecting = { collect: { kind: 'on-policy' }, groupsPerWorkflow: 8 };
 
+/** The environment of each case: waiting is a gain where calls are slow, and must cost next to nothing where they are not. */
+const TOOLS: Record<string, string> = {
+  'slow-tool': 'calculator-heavy-tailed',
+  'fast-tool': 'calculator',
+};
+
 interface Measured {
   /** Wall seconds from the end of its first RL step to that of the last but one: the last is measured on held-out tasks. */
   seconds: number;
@@ -32,7 +38,7 @@ interface Measured {
 
 /**
  * What it is worth that rollouts do not wait: the same steps on-policy, so many steps ahead of the learner, and
- * asynchronous, with a tool whose time is log-normal (median 1 s, 99th percentile 20 s).
+ * asynchronous, with a tool whose time is log-normal (median 1 s, 99th percentile 20 s), and with one that answers at once.
  */
 export const asyncBench: Bench = async function* (options) {
   const { quick } = options;
@@ -40,46 +46,54 @@ export const asyncBench: Bench = async function* (options) {
     GRADUS_ENVIRONMENTS: MODULE,
     GRADUS_BENCH_TOOL_SECONDS: quick ? '0.1' : '1',
   };
-  const run = (how: Collecting) => () =>
-    withInstallation({ ...options, env }, async (client): Promise<Measured> => {
-      const { handle, result } = await durableRun(client, specOf(how, quick), options);
-      const reports = signalsOf(await handle.fetchHistory(), 'stepReported').filter(
-        ({ value }) => (value as StepReport).stage !== WARM_START,
-      );
-      const seconds = (reports.at(-2)!.at - reports[0]!.at) / 1000;
-      const arms = result.after?.arms ?? [];
-      const sum = (of: 'successes' | 'trials') => arms.reduce((all, arm) => all + arm[of], 0);
-      return { seconds, steps: reports.length - 2, success: (100 * sum('successes')) / sum('trials') };
-    });
-  const sides: Record<string, () => Promise<Measured>> = {
-    'on-policy': run(ON_POLICY),
-    ...Object.fromEntries(Object.entries(AHEAD).map(([name, how]) => [name, run(how)])),
-  };
-  const measured = await interleavedRuns(
-    'one training',
-    sides,
-    ({ seconds, steps, success }) =>
-      `${(seconds / steps).toFixed(1)} s a step, ${success.toFixed(1)} % afterwards`,
-    { ...options, runs: options.runs ?? 1, warmUps: 0 },
-  );
-  const perStep = (of: readonly Measured[]) => of.map(({ seconds, steps }) => seconds / steps);
   const rows = benchRowsOf('async');
-  const onPolicy = measured['on-policy']!;
-  for (const name of Object.keys(AHEAD)) {
-    const ahead = measured[name]!;
-    yield rows(`a step, ${name} against on-policy`, 's', 'less', perStep(ahead), perStep(onPolicy));
-    yield rows(
-      `success afterwards, ${name} against on-policy`,
-      '%',
-      'more',
-      ahead.map(({ success }) => success),
-      onPolicy.map(({ success }) => success),
+  for (const tool of chosenNames(Object.keys(TOOLS), options)) {
+    const run = (how: Collecting) => () =>
+      withInstallation({ ...options, env }, async (client): Promise<Measured> => {
+        const spec = specOf(how, TOOLS[tool]!, quick);
+        const { handle, result } = await durableRun(client, spec, options);
+        const reports = signalsOf(await handle.fetchHistory(), 'stepReported').filter(
+          ({ value }) => (value as StepReport).stage !== WARM_START,
+        );
+        const seconds = (reports.at(-2)!.at - reports[0]!.at) / 1000;
+        const arms = result.after?.arms ?? [];
+        const sum = (of: 'successes' | 'trials') => arms.reduce((all, arm) => all + arm[of], 0);
+        return { seconds, steps: reports.length - 2, success: (100 * sum('successes')) / sum('trials') };
+      });
+    const measured = await interleavedRuns(
+      `${tool}: one training`,
+      {
+        'on-policy': run(ON_POLICY),
+        ...Object.fromEntries(Object.entries(AHEAD).map(([name, how]) => [name, run(how)])),
+      } as Record<string, () => Promise<Measured>>,
+      ({ seconds, steps, success }) =>
+        `${(seconds / steps).toFixed(2)} s a step, ${success.toFixed(1)} % afterwards`,
+      { ...options, runs: options.runs ?? 1, warmUps: 0 },
     );
+    const perStep = (of: readonly Measured[]) => of.map(({ seconds, steps }) => seconds / steps);
+    const onPolicy = measured['on-policy']!;
+    for (const name of Object.keys(AHEAD)) {
+      const ahead = measured[name]!;
+      yield rows(
+        `${tool}: a step, ${name} against on-policy`,
+        's',
+        'less',
+        perStep(ahead),
+        perStep(onPolicy),
+      );
+      yield rows(
+        `${tool}: success afterwards, ${name} against on-policy`,
+        '%',
+        'more',
+        ahead.map(({ success }) => success),
+        onPolicy.map(({ success }) => success),
+      );
+    }
   }
 };
 
 /** The main job's model after a warm start that has taught it to call, and small steps: each waits for its slowest call. */
-function specOf({ collect, groupsPerWorkflow }: Collecting, quick: boolean) {
+function specOf({ collect, groupsPerWorkflow }: Collecting, environment: string, quick: boolean) {
   const maxSteps = quick ? 5 : 9;
   const spec = cutCalculator({ updates: 480, steps: maxSteps, reports: 300 });
   const [warmStart, rl] = spec.stages;
@@ -88,7 +102,7 @@ function specOf({ collect, groupsPerWorkflow }: Collecting, quick: boolean) {
     ...spec,
     stages: inOrder(warmStart, {
       ...rl,
-      tasks: [{ ...level!, environment: 'calculator-heavy-tailed' }],
+      tasks: [{ ...level!, environment }],
       groupsPerStep: 8,
       numGenerations: 8,
       groupsPerWorkflow,
