@@ -13,7 +13,14 @@ import type {
   TrainResult,
 } from '../../core/requests.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
-import type { CriticState, Learner, Teacher, TrainState } from '../../engine/learner/contract.ts';
+import type {
+  ComputeSettings,
+  CriticState,
+  Learner,
+  Teacher,
+  TrainMetrics,
+  TrainState,
+} from '../../engine/learner/contract.ts';
 import { withoutCritic } from '../../engine/learner/critic.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { initialAdapterInPieces } from '../../engine/lora/initial-adapter.ts';
@@ -56,6 +63,12 @@ interface Parent {
   madeBy: TrainRequest | undefined;
 }
 
+/** A step that is computed, and what else its checkpoint names. */
+interface Learned extends Pick<Parent, 'state' | 'files' | 'base'> {
+  metrics: TrainMetrics;
+  precision: ComputeSettings['precision'];
+}
+
 /** What a step trains. Throws GradusError('learner', 'adapter') when the parent has another adapter than is asked for. */
 async function withAdapter(
   { state, base }: Pick<Parent, 'state' | 'base'>,
@@ -67,7 +80,8 @@ async function withAdapter(
       lora,
       weights: await inTurns(initialAdapterInPieces(state.config, lora, seed), signal),
     };
-    return { state: { ...state, adapter, firstMoments: new Map(), secondMoments: new Map() }, base: parent };
+    const { withoutMoments: _, ...policy } = state;
+    return { state: { ...policy, adapter, firstMoments: new Map(), secondMoments: new Map() }, base: parent };
   }
   const sorted = (given: LoraSpec | undefined) =>
     JSON.stringify(given && [given.rank, given.alpha, given.rsLora, given.targetModules.toSorted()]);
@@ -82,8 +96,16 @@ async function withAdapter(
   return { state, base };
 }
 
-const withFreshMoments = <T extends TrainState | CriticState>(state: T): T => ({
+const withFreshMoments = ({ withoutMoments: _, ...state }: TrainState): TrainState => ({
   ...state,
+  firstMoments: new Map(),
+  secondMoments: new Map(),
+  updates: 0,
+  ...(state.critic && { critic: withFreshCriticMoments(state.critic) }),
+});
+
+const withFreshCriticMoments = ({ weights }: CriticState): CriticState => ({
+  weights,
   firstMoments: new Map(),
   secondMoments: new Map(),
   updates: 0,
@@ -111,8 +133,10 @@ function insteadOfMoments(request: TrainRequest): TrainRequest | undefined {
 }
 
 export function createTraining({ store, learner }: LearnerDependencies) {
-  // The newest checkpoint that was read or written, so that it need not be read again.
+  // The newest checkpoint that was read or written, so that it need not be read again. Its moments may be the learner's alone.
   let newest: (Parent & { manifest: string }) | undefined;
+  // What a step came to that could not be stored yet: the next attempt stores it, and computes nothing.
+  let unsaved: { asked: string; step: Learned } | undefined;
   // The same object again and again, so that the learner knows it by identity and need not be sent it.
   let lastReference: { manifest: string; weights: Weights } | undefined;
   const referenceWeights = async (ref: CheckpointRef, signal: AbortSignal): Promise<Weights> => {
@@ -149,14 +173,32 @@ export function createTraining({ store, learner }: LearnerDependencies) {
     const manifest = await readManifest(store, ref.manifest, { signal });
     const request = await trainRequestOf(store, manifest, { signal });
     if (request === undefined) return undefined;
-    const made = await learn(request, signal);
+    const made = await learn(request, signal, false);
     const stored = await parentOf(ref, signal);
     const whole = { ...stored, state: withMomentsOf(stored.state, made.state), madeBy: undefined };
     newest = { ...whole, manifest: ref.manifest.sha256 };
     return whole;
   };
-  /** Computes a step, and stores nothing. */
-  const learn = async (request: TrainRequest, signal: AbortSignal) => {
+  /** Computes a step, and stores nothing. What is stored without moments leaves them with the learner. */
+  const learn = async (
+    request: TrainRequest,
+    signal: AbortSignal,
+    withoutMoments: boolean,
+  ): Promise<Learned> => {
+    try {
+      return await learnFromParent(request, signal, withoutMoments);
+    } catch (error) {
+      if (!(error instanceof GradusError && error.type === 'moments-gone')) throw error;
+      // Then the parent counts as one that nobody but the store knows.
+      newest = undefined;
+      return learnFromParent(request, signal, withoutMoments);
+    }
+  };
+  const learnFromParent = async (
+    request: TrainRequest,
+    signal: AbortSignal,
+    withoutMoments: boolean,
+  ): Promise<Learned> => {
     // Moments that are thrown away need not be made again.
     const again = request.resetOptimizer ? undefined : await withMomentsAgain(request.parent, signal);
     const [parent, batch, reference, teachers] = await Promise.all([
@@ -168,17 +210,12 @@ export function createTraining({ store, learner }: LearnerDependencies) {
     const { state: whole, base } = await withAdapter(parent, request, signal);
     const trained = request.critic?.anew ? withoutCritic(whole) : whole;
     const compute = request.compute ?? DEFAULT_COMPUTE;
-    const before: TrainState = request.resetOptimizer
-      ? {
-          ...withFreshMoments(trained),
-          ...(trained.critic && { critic: withFreshMoments(trained.critic) }),
-        }
-      : trained;
+    const before: TrainState = request.resetOptimizer ? withFreshMoments(trained) : trained;
     const { objective, optimizer, critic, maxLogprobGap } = request;
     const { state, metrics } = await learner.step(
       before,
       batch,
-      { objective, optimizer, critic, compute, maxLogprobGap },
+      { objective, optimizer, critic, compute, maxLogprobGap, withoutMoments },
       { reference, ...(teachers && { teachers }) },
       undefined,
       signal,
@@ -239,7 +276,13 @@ export function createTraining({ store, learner }: LearnerDependencies) {
     /** One learner step: batch and parent in, a committed checkpoint out. A retry makes the same bytes again. */
     async trainStep(request: TrainRequest, signal: AbortSignal): Promise<TrainResult> {
       const start = Date.now();
-      const { state, metrics, base, files, precision } = await learn(request, signal);
+      const instead = insteadOfMoments(request);
+      const asked = JSON.stringify(request);
+      if (unsaved?.asked !== asked) {
+        unsaved = undefined;
+        unsaved = { asked, step: await learn(request, signal, instead !== undefined) };
+      }
+      const { state, metrics, base, files, precision } = unsaved.step;
       const saved = await saveCheckpoint(
         store,
         {
@@ -252,7 +295,7 @@ export function createTraining({ store, learner }: LearnerDependencies) {
           state,
           base,
           files,
-          insteadOfMoments: insteadOfMoments(request),
+          insteadOfMoments: instead,
           maxShardBytes: request.compute?.maxShardBytes,
         },
         { signal },
@@ -264,6 +307,7 @@ export function createTraining({ store, learner }: LearnerDependencies) {
         base,
         madeBy: undefined,
       };
+      unsaved = undefined;
       // A learner that is not repeatable may have made other weights before: the first step that was reported counts.
       const { run, stage, step, stageStep } = request;
       const report: StepRecord = { stage, step, metrics, checkpoint: saved, backend: learner.backend };

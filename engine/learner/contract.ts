@@ -90,6 +90,11 @@ export interface TrainSettings {
   compute?: ComputeSettings;
   /** Mean |learner − sampler| log-prob above which nothing is updated, nats. Absent: no bound. */
   maxLogprobGap?: number | undefined;
+  /**
+   * The new state comes without the moments of what this step trains, which stay with the learner for its next step. A
+   * learner that returns them all the same is right, too.
+   */
+  withoutMoments?: boolean | undefined;
 }
 
 export type ComputeSettings = LearnerSpec;
@@ -109,6 +114,8 @@ export interface TrainState {
   /** First and second moments under the names of what is trained; empty before the first update. */
   firstMoments: Weights;
   secondMoments: Weights;
+  /** There are moments, but the learner that made this state has them, until it makes another step: both maps are empty. */
+  withoutMoments?: true;
   /** Optimizer updates done so far. */
   updates: number;
   critic?: CriticState;
@@ -123,6 +130,8 @@ export interface CriticState {
   weights: Weights;
   firstMoments: Weights;
   secondMoments: Weights;
+  /** As of the policy. */
+  withoutMoments?: true;
   updates: number;
 }
 
@@ -159,7 +168,8 @@ export interface LearnerScores {
  * Throws GradusError('learner', …): `diverged` when a loss, a gradient or a log-prob that is learnt from is not finite,
  * `batch` when a batch is malformed, lacks a stream or does not fit the model, `weights` when these do not have the shapes
  * of the configuration, `settings` when they contradict each other or lack a model, `precision` where this backend has
- * none such, `logprob-gap` where what the sampler said of its tokens is further from the weights than the settings allow.
+ * none such, `logprob-gap` where what the sampler said of its tokens is further from the weights than the settings allow,
+ * `moments-gone` where the parent is without its moments and this learner no longer has them: its step must be made again.
  */
 export interface Learner {
   /** e.g. `tensorflow 2.20.0 cpu`; shown at start and recorded in the checkpoint. */

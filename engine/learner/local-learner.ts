@@ -28,6 +28,14 @@ import { eagerRunner } from './tensorflow/runner.ts';
 import { scoreTokens } from './step/score.ts';
 import { trainStep } from './step/train-step.ts';
 
+const momentsGone = (): GradusError =>
+  new GradusError(
+    'learner',
+    'moments-gone',
+    "the parent's moments stayed with a learner that has ended or has made another step since: make the parent's step again",
+    { retryable: true },
+  );
+
 export interface LocalLearnerOptions {
   backend?: TensorflowBackendKind;
   /** `traced` (the default where libtensorflow runs) is some two times faster; `eager` works everywhere. */
@@ -82,6 +90,7 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
     const parent = settings.critic
       ? { ...given, critic: given.critic ?? beginCritic(given) }
       : withoutCritic(given);
+    if (!last && (parent.withoutMoments || parent.critic?.withoutMoments)) throw momentsGone();
     // An update changes what the device holds in place: it is this step's alone until it ends well.
     const device = last?.device ?? uploadState(backend, parent);
     last = undefined;
@@ -105,18 +114,21 @@ export async function createLocalLearner(options: LocalLearnerOptions = {}): Pro
         onProgress,
       });
       const { updates } = metrics;
-      const { weights, adapter, firstMoments, secondMoments } = settings.objective
-        ? downloadPolicy(parent, device)
-        : parent;
+      const { withoutMoments = false } = settings;
+      // Nothing has changed in a policy beside which the critic alone was trained, but its moments may be wanted now.
+      const moved = settings.objective !== null || (parent.withoutMoments && !withoutMoments);
+      const policy = moved ? downloadPolicy(parent, device, withoutMoments) : parent;
+      const { weights, adapter, firstMoments, secondMoments } = policy;
       const state: TrainState = {
         config,
         weights,
         ...(adapter && { adapter }),
         firstMoments,
         secondMoments,
+        ...(policy.withoutMoments && { withoutMoments: true }),
         updates: parent.updates + (settings.objective ? updates : 0),
         ...(parent.critic && {
-          critic: downloadCritic(config, device.critic!, parent.critic.updates + updates),
+          critic: downloadCritic(config, device.critic!, parent.critic.updates + updates, withoutMoments),
         }),
       };
       last = { state, device };

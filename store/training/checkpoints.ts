@@ -374,6 +374,10 @@ function* contentsOf({
   insteadOfMoments,
   maxShardBytes = MAX_SHARD_BYTES,
 }: CheckpointContent): InPieces<Map<string, Uint8Array>> {
+  if (!insteadOfMoments && (whole.withoutMoments || whole.critic?.withoutMoments))
+    throw new TypeError(
+      'a state whose moments are with its learner is saved without the step that makes them',
+    );
   const state = insteadOfMoments ? withoutMoments(whole) : whole;
   const { config, weights, adapter, firstMoments, secondMoments } = state;
   const { trained } = parameterShapes({ config, lora: adapter?.lora });

@@ -71,13 +71,14 @@ export function uploadState(backend: TensorflowBackend, state: TrainState): Devi
   };
 }
 
-/** What the policy has become, with its moments. */
+/** What the policy has become, with its moments or without them. */
 export function downloadPolicy(
   { config, weights, adapter }: TrainState,
   { adam }: DeviceState,
-): Pick<TrainState, 'weights' | 'adapter' | 'firstMoments' | 'secondMoments'> {
+  withoutMoments: boolean,
+): Pick<TrainState, 'weights' | 'adapter' | keyof Moments> {
   const { trained } = parameterShapes({ config, lora: adapter?.lora });
-  const { learnt: trainedWeights, ...moments } = downloadTrained(trained, adam);
+  const { learnt: trainedWeights, ...moments } = downloadTrained(trained, adam, withoutMoments);
   return {
     ...(adapter
       ? { weights, adapter: { ...adapter, weights: trainedWeights } }
@@ -87,14 +88,27 @@ export function downloadPolicy(
 }
 
 /** What the critic has become. */
-export function downloadCritic(config: ModelConfig, critic: Adam, updates: number): CriticState {
-  const { learnt: trainedWeights, ...moments } = downloadTrained(criticShapes(config), critic);
+export function downloadCritic(
+  config: ModelConfig,
+  critic: Adam,
+  updates: number,
+  withoutMoments: boolean,
+): CriticState {
+  const { learnt: trainedWeights, ...moments } = downloadTrained(
+    criticShapes(config),
+    critic,
+    withoutMoments,
+  );
   return { weights: trainedWeights, ...moments, updates };
 }
 
-function downloadTrained(shapes: Shapes, adam: Adam) {
-  const { first, second } = adam.moments();
+type Moments = Pick<TrainState, 'firstMoments' | 'secondMoments' | 'withoutMoments'>;
+
+function downloadTrained(shapes: Shapes, adam: Adam, withoutMoments: boolean): Moments & { learnt: Weights } {
   const trainedWeights = download(shapes, adam.weights());
+  if (withoutMoments)
+    return { learnt: trainedWeights, firstMoments: new Map(), secondMoments: new Map(), withoutMoments };
+  const { first, second } = adam.moments();
   const moments = { firstMoments: download(shapes, first), secondMoments: download(shapes, second) };
   for (const tensor of [...first, ...second]) tensor.dispose();
   return { learnt: trainedWeights, ...moments };

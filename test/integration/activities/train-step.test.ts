@@ -1,12 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createTraining } from '../../../activities/training/learner.ts';
 import type { Objective } from '../../../core/algorithms/objective.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import type { TrainRequest } from '../../../core/requests.ts';
 import type { LoraSpec } from '../../../core/schema/lora.ts';
 import { RandomStream } from '../../../core/random.ts';
-import type { Learner, TrainBatch } from '../../../engine/learner/contract.ts';
+import type { Learner, TrainBatch, TrainState } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
+import { createLearner } from '../../../engine/learner/process/remote-learner.ts';
 import { putBatch } from '../../../store/training/batches.ts';
 import {
   adoptCheckpoint,
@@ -22,7 +23,7 @@ import { checkpointAt, smallConfig } from '../../support/store/fixtures.ts';
 
 // Steps of a real learner between checkpoints of a real store.
 
-const { store } = await openTestStore();
+const { server, store } = await openTestStore();
 const { signal } = new AbortController();
 let learner: Learner;
 beforeAll(async () => {
@@ -158,6 +159,88 @@ test('where every third checkpoint has moments, a learner that knows only the st
   const more = await anew().trainStep(lost!(5, resumed!), signal);
   const adopted = await adoptCheckpoint(store, more.checkpoint, 'moments-adopted');
   expect(Object.keys((await readManifest(store, adopted.manifest)).files)).not.toContain(TRAIN_REQUEST);
+});
+
+test('moments stay with the learner until a checkpoint is due, and are made again where its process ends between', async () => {
+  const remote = await createLearner({ backend: 'cpu' });
+  onTestFinished(() => remote.close());
+  const steps: { withoutMoments: boolean; state: TrainState }[] = [];
+  const watched: Learner = {
+    ...remote,
+    async step(...args) {
+      const result = await remote.step(...args);
+      steps.push({ withoutMoments: args[2].withoutMoments === true, state: result.state });
+      return result;
+    },
+  };
+  const compute = { ...COMPUTE, saveOptimizerEvery: 3 };
+  const [all, some] = await Promise.all([
+    requestOf('stay-all', { compute: COMPUTE }),
+    requestOf('stay', { compute }),
+  ]);
+  const [reference, training] = [
+    createTraining({ store, learner }),
+    createTraining({ store, learner: watched }),
+  ];
+  let [expected, kept] = await Promise.all(['stay-all', 'stay'].map((run) => beginning(run)));
+  const made: number[] = [];
+  for (const step of [1, 2, 3, 4, 5, 6]) {
+    // Between steps 4 and 5 nothing but the learner has the moments of step 4.
+    if (step === 5) {
+      const killed = remote.pid!;
+      process.kill(killed, 'SIGKILL');
+      await expect.poll(() => remote.pid).not.toBe(killed);
+    }
+    const before = steps.length;
+    ({ checkpoint: expected } = await reference.trainStep(all(step, expected!), signal));
+    ({ checkpoint: kept } = await training.trainStep(some(step, kept!), signal));
+    expect(kept.weights, `step ${step}`).toBe(expected.weights);
+    made.push(steps.length - before);
+  }
+  expect(made).toEqual([1, 1, 1, 1, 2, 1]);
+  expect(steps.map(({ withoutMoments }) => withoutMoments)).toEqual([
+    true,
+    true,
+    false,
+    true,
+    // Step 4 once more, and then step 5.
+    false,
+    true,
+    false,
+  ]);
+  for (const { withoutMoments, state } of steps) expect(state.firstMoments.size === 0).toBe(withoutMoments);
+  const [whole, last] = [await loadCheckpoint(store, expected!), await loadCheckpoint(store, kept!)];
+  expect(last.state).toEqual(whole.state);
+  expect(last.manifest.files['optimizer.safetensors'].sha256).toBe(
+    whole.manifest.files['optimizer.safetensors'].sha256,
+  );
+});
+
+test('a step that could not be stored is stored by the next attempt, and not computed again', async () => {
+  const compute = { ...COMPUTE, saveOptimizerEvery: 3 };
+  const request = await requestOf('unsaved', { compute });
+  let computed = 0;
+  const counted: Learner = {
+    ...learner,
+    async step(...args) {
+      const result = await learner.step(...args);
+      computed++;
+      if (computed === 2) await server.kill();
+      return result;
+    },
+  };
+  const training = createTraining({ store, learner: counted });
+  const first = await beginning('unsaved');
+  const { checkpoint: second } = await training.trainStep(request(1, first), signal);
+  await expect(training.trainStep(request(2, second), signal)).rejects.toMatchObject({
+    boundary: 'store',
+    retryable: true,
+  });
+  await server.restart();
+  const { checkpoint: third } = await training.trainStep(request(2, second), signal);
+  expect(computed).toBe(2);
+  await training.trainStep(request(3, third), signal);
+  expect(computed).toBe(3);
 });
 
 test('a step of the critic alone leaves the weights of the policy, in a checkpoint of its own', async () => {

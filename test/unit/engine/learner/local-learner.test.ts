@@ -1,6 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { TrainBatch, TrainState } from '../../../../engine/learner/contract.ts';
+import type { LoraSpec } from '../../../../core/schema/lora.ts';
+import type { TrainBatch, TrainSettings, TrainState } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
+import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import { referenceLogprobs } from './reference-decoder.ts';
 import { learnerOfFile } from './learner-of-file.ts';
 import {
@@ -339,4 +341,74 @@ it('goes on from its own state when another learner of the process has stepped m
     await fresh.close();
     expect(bytes(held.state.weights).equals(bytes(expected.state.weights))).toBe(true);
   }
+});
+
+describe('a step without moments', () => {
+  const { optimizer } = settings(GRPO);
+  const critic = { clip: 0.2, optimizer };
+  const zeros = batch.mask.map(() => 0);
+  const given = withStreams(batch, { values: zeros, returns: batch.mask.map((bit, i) => bit * (i % 3)) });
+  const lora: LoraSpec = { rank: 2, alpha: 4, rsLora: false, targetModules: ['q_proj'] };
+  const adapted = (): TrainState => ({
+    ...freshState(),
+    adapter: { lora, weights: initialAdapter(TINY, lora, 1) },
+  });
+  const policyOf = ({ weights, adapter, firstMoments, secondMoments }: TrainState) =>
+    Buffer.concat([adapter?.weights ?? weights, firstMoments, secondMoments].map(bytes));
+  const criticOf = ({ critic: its }: TrainState) =>
+    its && Buffer.concat([its.weights, its.firstMoments, its.secondMoments].map(bytes));
+  const steps = async (from: TrainState, plan: TrainSettings, without: readonly boolean[]) => {
+    let state = from;
+    for (const withoutMoments of without)
+      ({ state } = await learner.step(state, given, { ...plan, withoutMoments }));
+    return state;
+  };
+
+  it.each([
+    ['of a policy', freshState, settings(GRPO)],
+    ['of an adapter with a critic', adapted, settings(GRPO, { critic })],
+  ])('%s is the same step, and the next with moments has those that stayed', async (_, begin, plan) => {
+    const expected = await steps(begin(), plan, [false, false, false]);
+    const before = await steps(begin(), plan, [true, true]);
+    expect([before.withoutMoments, before.firstMoments.size, before.secondMoments.size]).toEqual([
+      true,
+      0,
+      0,
+    ]);
+    expect(before.critic?.withoutMoments).toBe(plan.critic && true);
+    const { state } = await learner.step(before, given, plan);
+    expect(state.withoutMoments).toBeUndefined();
+    expect(policyOf(state).equals(policyOf(expected))).toBe(true);
+    expect(criticOf(state)).toEqual(criticOf(expected));
+    expect(state.updates).toBe(3);
+  });
+
+  it('of the critic alone leaves the policy the moments that it has, or has not', async () => {
+    const alone = settings(null, { critic });
+    const fresh = await steps(freshState(), alone, [true]);
+    expect([fresh.withoutMoments, fresh.firstMoments.size]).toEqual([undefined, 0]);
+    expect(fresh.critic!.withoutMoments).toBe(true);
+    const both = settings(GRPO, { critic });
+    const moved = (await learner.step(freshState(), given, { ...both, withoutMoments: true })).state;
+    const left = await steps(moved, alone, [true, false]);
+    const expected = await steps(await steps(freshState(), both, [false]), alone, [false, false]);
+    expect(left.withoutMoments).toBeUndefined();
+    expect(policyOf(left).equals(policyOf(expected))).toBe(true);
+    expect(criticOf(left)).toEqual(criticOf(expected));
+  });
+
+  it('cannot be gone on from when another step has come between, nor from a copy', async () => {
+    const plan = { ...settings(GRPO), withoutMoments: true };
+    const gone = { boundary: 'learner', type: 'moments-gone', retryable: true };
+    const { state } = await learner.step(freshState(), batch, plan);
+    await expect(learner.step(structuredClone(state), batch, plan)).rejects.toMatchObject(gone);
+    const { state: other } = await learner.step(freshState(), batch, plan);
+    await expect(learner.step(state, batch, plan)).rejects.toMatchObject(gone);
+    const { critic: _, ...begun } = (
+      await learner.step(freshState(), given, { ...settings(null, { critic }), withoutMoments: true })
+    ).state;
+    // Nobody asks for the moments of a critic that is left behind.
+    expect((await learner.step(begun, batch, plan)).state.updates).toBe(1);
+    await expect(learner.step(other, batch, plan)).rejects.toMatchObject(gone);
+  });
 });

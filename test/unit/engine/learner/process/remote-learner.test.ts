@@ -122,6 +122,27 @@ describe('a learner in a process of its own', () => {
     expect(digest(again.state)).toBe(digest(expected.state));
   });
 
+  it('leaves moments in its process, where they end with it', async () => {
+    const learner = await sharedLearner();
+    const without = { ...plan, withoutMoments: true };
+    const first = await learner.step(freshState(), batch, plan, { reference });
+    const expected = await learner.step(first.state, batch, plan, { reference });
+    const left = await learner.step(freshState(), batch, without, { reference });
+    expect([left.state.withoutMoments, left.state.firstMoments.size]).toEqual([true, 0]);
+    // A scoring between two steps takes nothing from them.
+    await learner.score(left.state, batch, { logprobs: { temperature: 1, topK: 0 } });
+    const next = await learner.step(left.state, batch, plan, { reference });
+    expect(digest(next.state)).toBe(digest(expected.state));
+    const last = await learner.step(next.state, batch, without, { reference });
+    const killed = learner.pid!;
+    process.kill(killed, 'SIGKILL');
+    await expect.poll(() => learner.pid).not.toBe(killed);
+    const gone = { boundary: 'learner', type: 'moments-gone', retryable: true };
+    await expect(learner.step(last.state, batch, plan, { reference })).rejects.toMatchObject(gone);
+    const again = await learner.step(next.state, batch, plan, { reference });
+    expect(bytes(again.state.weights).equals(bytes(last.state.weights))).toBe(true);
+  });
+
   it('ends with the same critic after it was killed in the middle of its updates', async () => {
     const returns = batch.mask.map((bit, i) => bit * (batch.tokens[i]! % 2));
     const given = withStreams(batch, { returns, values: batch.mask.map(() => 0) });
