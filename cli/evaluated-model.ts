@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { GradusError, messageOf } from '../core/errors.ts';
-import { withWritableStore } from './connection.ts';
+import { withStoreOf, withWritableStore } from './connection.ts';
 import type { ConnectionOptions } from './connection.ts';
 import { note } from './printable.ts';
 
@@ -48,19 +48,49 @@ export function checkpointOf(options: EvaluatedOptions, model: string): Promise<
   return isFolder(model) ? imported(options, model) : model;
 }
 
+/**
+ * What an evaluation would bring into the store before it begins, in words; null of a checkpoint, which is there. Nothing is
+ * stored, and no weights are read. Throws what the import would, but for what the weights alone say.
+ */
+export async function wouldStore(options: EvaluatedOptions, model: string): Promise<string | null> {
+  if (isAddress(model)) {
+    const { readTokenizer } = await import('../store/training/import-tokenizer.ts');
+    const { folder, name } = tokenizerFolder(options);
+    const { run } = await readTokenizer(folder, name);
+    return `would store the tokenizer of ${folder} as the run ${run}; the servers are asked then`;
+  }
+  if (!isFolder(model)) return null;
+  const [{ openHfDirectory }, { parameterCount }, { assertNameFree, assertUsable }] = await Promise.all([
+    import('../engine/hf-directory.ts'),
+    import('../core/model/config.ts'),
+    import('../store/training/import-model.ts'),
+  ]);
+  const { config, files } = await openHfDirectory(model);
+  assertUsable(model, config, files);
+  const name = options.as ?? nameOf(model);
+  await withStoreOf(options, (store) => assertNameFree(store, name));
+  const size = (parameterCount(config) / 1e6).toFixed(1);
+  return `would import ${model} as the run ${name}: ${size} million parameters, which are read then`;
+}
+
 /** The small files of the model that servers hold, as a run of their own. */
-async function tokenizerOf({ tokenizer, as, ...options }: EvaluatedOptions): Promise<string> {
+async function tokenizerOf(options: EvaluatedOptions): Promise<string> {
+  const { folder, name } = tokenizerFolder(options);
+  const { importTokenizer } = await import('../store/training/import-tokenizer.ts');
+  const { run, ref } = await withWritableStore(options, (store) => importTokenizer(store, folder, name));
+  note(`the tokenizer of ${folder} is the run ${run}`);
+  return ref.manifest.key;
+}
+
+/** Throws GradusError('spec', 'no-tokenizer'). */
+function tokenizerFolder({ tokenizer, as }: EvaluatedOptions): { folder: string; name: string } {
   if (tokenizer === undefined)
     throw new GradusError(
       'spec',
       'no-tokenizer',
       'servers are asked by tokens: give the folder of the model that they hold by --tokenizer FOLDER; its config.json, tokenizer.json and chat template are read, and no weights',
     );
-  const { importTokenizer } = await import('../store/training/import-tokenizer.ts');
-  const name = as ?? `${nameOf(tokenizer)}-tokenizer`;
-  const { run, ref } = await withWritableStore(options, (store) => importTokenizer(store, tokenizer, name));
-  note(`the tokenizer of ${tokenizer} is the run ${run}`);
-  return ref.manifest.key;
+  return { folder: tokenizer, name: as ?? `${nameOf(tokenizer)}-tokenizer` };
 }
 
 const nameOf = (folder: string): string =>

@@ -904,6 +904,8 @@ export interface AdoptRequest {
 export interface OpenedEvaluate {
   /** null where no checkpoint was named in a dry run. */
   spec: EvaluateSpec | null;
+  /** Of a dry run without a checkpoint: tasks of all levels together, and samples of each. */
+  counts?: Pick<EvaluateSpec['evaluation'], 'count' | 'samples'>;
   /** What its verdicts may cost at most, where a tier judges. */
   expected?: ExpectedVerdicts;
   /** Only the input was to be checked: nothing was claimed. */

@@ -63,6 +63,11 @@ interface BegunCall {
 
 const call = z.looseObject({ name: z.string(), arguments: z.json() });
 const begunCalls = jsonCodec<BegunCall>('a call of an agent', z.looseObject({ nth: z.int(), call }));
+/** Which call has a number. */
+const numbers = jsonCodec<{ id: string }>(
+  'the number of a call of an agent',
+  z.looseObject({ id: z.string() }),
+);
 const madeCalls = jsonCodec<MadeCall>(
   'what a call of an agent brought',
   z.looseObject({ nth: z.int(), call, observation: z.looseObject({ text: z.string() }) }),
@@ -93,6 +98,8 @@ export class EpisodeTools {
   broken: Broken | undefined;
   private readonly options: EpisodeToolsOptions;
   private readonly begun = new Map<string, BegunCall>();
+  /** The highest number that a call was begun by. */
+  private lastNth = 0;
   private readonly made = new Map<string, MadeCall>();
   /** Begun by this process, which knows what became of them. */
   private readonly own = new Set<string>();
@@ -193,11 +200,7 @@ export class EpisodeTools {
     const first = call ? digestOf([call.name, call.arguments]) : (this.keyed.get(id) ?? digest);
     this.keyed.set(id, first);
     if (first === digest) return id;
-    throw new Problem(
-      400,
-      'idempotency_key_reused',
-      'The Idempotency-Key was used with another call: give each call one of its own',
-    );
+    throw keyReused();
   }
 
   private async recall(): Promise<void> {
@@ -212,7 +215,8 @@ export class EpisodeTools {
       );
     };
     await Promise.all([read('begun-calls', begunCalls, this.begun), read('calls', madeCalls, this.made)]);
-    for (const [id, { call }] of this.begun) {
+    for (const [id, { nth, call }] of this.begun) {
+      this.lastNth = Math.max(this.lastNth, nth);
       this.bytes += bytesOf(call);
       const digest = digestOf([call.name, call.arguments]);
       if (startsOver) this.unasked.add(id);
@@ -224,7 +228,9 @@ export class EpisodeTools {
     try {
       this.assertGoesOn();
       const { store, folder } = this.options;
-      const { nth } = this.begun.get(id) ?? (await this.begin(id, call));
+      const { nth, call: first } = this.begun.get(id) ?? (await this.begin(id, call));
+      // By an older process of the episode that still lives, say: what that gets is no answer to this.
+      if (!isEqual(first, call)) throw keyReused();
       const told = this.own.has(id) ? null : await store.find(`${folder}/calls/${id}.json`, madeCalls);
       if (told) {
         this.made.set(id, told);
@@ -279,14 +285,29 @@ export class EpisodeTools {
         `The names and arguments of an episode's calls may have ${MOST_BYTES} bytes together, and these have ${bytes}`,
       );
     this.bytes = bytes;
-    const one = { nth: this.begun.size + 1, call, by: this.by };
     // Before anything else is awaited: the next call has the next number.
-    this.begun.set(id, one);
+    const nth = ++this.lastNth;
+    this.begun.set(id, { nth, call, by: this.by });
+    const one = { nth: await this.claim(id, nth), call, by: this.by };
     const key = `${options.folder}/begun-calls/${id}.json`;
     const { value } = await options.store.putIfAbsent(key, begunCalls, one);
     if (value.by === this.by) this.own.add(id);
     this.begun.set(id, value);
     return value;
+  }
+
+  /**
+   * The number that a call has for all processes of the episode. A lost worker's agent may live on and call beside the one
+   * that was started over, and tools know a call by its number. A session is each process's own, with numbers of its own.
+   */
+  private async claim(id: string, from: number): Promise<number> {
+    const { offered, options } = this;
+    if (offered.inSession) return from;
+    for (let nth = from; ; nth = ++this.lastNth) {
+      const key = `${options.folder}/call-numbers/${nth}.json`;
+      const { value } = await options.store.putIfAbsent(key, numbers, { id });
+      if (value.id === id) return nth;
+    }
   }
 
   private assertGoesOn(): void {
@@ -313,6 +334,16 @@ export class EpisodeTools {
 
 const bytesOf = ({ name, arguments: given }: ToolCall): number =>
   Buffer.byteLength(name) + Buffer.byteLength(JSON.stringify(given));
+
+const isEqual = (a: ToolCall, b: ToolCall): boolean =>
+  digestOf([a.name, a.arguments]) === digestOf([b.name, b.arguments]);
+
+const keyReused = (): Problem =>
+  new Problem(
+    400,
+    'idempotency_key_reused',
+    'The Idempotency-Key was used with another call: give each call one of its own',
+  );
 
 const digestOf = (value: Json): string =>
   sha256Hex(new TextEncoder().encode(canonicalJson(value))).slice(0, 32);

@@ -50,8 +50,10 @@ export async function openEvaluate(
   const { checkpoint: named, dialect, dryRun } = readEvaluate(written);
   const name = runNameOf(workflowId);
   if (named === undefined) {
-    const expected = expectedVerdicts(parseEvaluate(written, name, null, environments), environments);
-    return { spec: null, ...(expected && { expected }), dryRun };
+    const parsed = parseEvaluate(written, name, null, environments);
+    const { count, samples } = parsed.evaluation;
+    const expected = expectedVerdicts(parsed, environments);
+    return { spec: null, counts: { count, samples }, ...(expected && { expected }), dryRun };
   }
   const { run, ref } = await checkpointNamed(store, named, { signal });
   const base = (await store.find(runKey(run), runClaims, { signal }))?.spec ?? null;

@@ -16,6 +16,7 @@ import {
   isFolder,
   policyOf,
   sectionOf,
+  wouldStore,
   written,
 } from '../evaluated-model.ts';
 import type { EvaluatedOptions } from '../evaluated-model.ts';
@@ -121,7 +122,10 @@ export function evaluateCommand(): Command {
     .option('--folder <path>', 'with --at: a folder that rollout workers write and servers read')
     .option('--server-folder <path>', 'the same folder by the path that servers know')
     .option('--api-key-variable <name>', "variable of rollout workers that holds the servers' key")
-    .option('--dry-run', 'only say what would be evaluated, and what verdicts may cost at most')
+    .option(
+      '--dry-run',
+      'only say what would be evaluated, what would be imported first, and what verdicts may cost at most',
+    )
     .option('--json', 'print one JSON object; everything else goes to standard error')
     .action(async (model: string, options: EvaluateOptions) => {
       if (options.dryRun) return dryRun(model, options);
@@ -146,10 +150,17 @@ async function dryRun(model: string, options: EvaluateOptions): Promise<void> {
       'dry-run',
       '--dry-run says what one evaluation would be, in words: leave out --json, --against and --against-sampling',
     );
-  const one = await withTemporal(options, (temporal) => planned(temporal, options, model, inputOf(options)));
-  const { count, samples } = one.spec.evaluation;
+  const { checkedEvaluate } = await import('../../runs/control/evaluate.ts');
+  const input = written({ ...inputOf(options), policy: policyOf(options, model) });
+  const isThere = !isFolder(model) && !isAddress(model);
+  const { spec, counts, expected } = await withTemporal(options, (temporal) =>
+    checkedEvaluate(temporal, isThere ? { ...input, checkpoint: model } : input, sayWhy(temporal)),
+  );
+  const first = await wouldStore(options, model);
+  if (first !== null) print(first);
+  const { count, samples } = spec?.evaluation ?? counts!;
   print(`would evaluate ${count} tasks × ${samples}`);
-  print(one.expected ? expectedInWords(one.expected) : 'fast verifiers alone judge: no verdict has a price');
+  print(expected ? expectedInWords(expected) : 'fast verifiers alone judge: no verdict has a price');
 }
 
 const expectedInWords = ({ verifier, count, seconds, usd }: ExpectedVerdicts): string =>

@@ -11,15 +11,15 @@ import type { evaluate, EvaluateOutcome } from '../../workflows/training/evaluat
 import { assertServed } from './start.ts';
 
 /**
- * What the workers would evaluate, null where no checkpoint is named, and what its verdicts may cost. Nothing is rolled out or
- * stored.
+ * What the workers would evaluate, null where no checkpoint is named, and then how much; and what its verdicts may cost.
+ * Nothing is rolled out or stored.
  * Throws GradusError('spec', 'refused') with what is wrong, and GradusError('infra', 'no-worker').
  */
 export async function checkedEvaluate(
   temporal: Client,
   written: Record<string, unknown>,
   watch: Watch = () => Promise.resolve(),
-): Promise<Pick<EvaluateOutcome, 'spec' | 'expected'>> {
+): Promise<Pick<EvaluateOutcome, 'spec' | 'counts' | 'expected'>> {
   await assertServed(temporal, 'the evaluation');
   const handle = await begin(temporal, `evaluate-check-${randomUUID()}`, { ...written, dryRun: true });
   return outcomeOf(handle, watch);

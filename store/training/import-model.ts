@@ -56,6 +56,23 @@ export function assertUsable(folder: string, config: ModelConfig, files: PolicyC
   assertTemplatesRender(tokenizerConfigOf(files));
 }
 
+/** Whether a model may come under this name, before its weights are read. Throws GradusError('store', 'name-taken'). */
+export async function assertNameFree(
+  store: ObjectStore,
+  name: string,
+  options: CallOptions = {},
+): Promise<void> {
+  const taken = await store.find(runKey(name), runClaims, options);
+  if (taken && taken.import === undefined) throw nameTaken(name);
+}
+
+const nameTaken = (name: string): GradusError =>
+  new GradusError(
+    'store',
+    'name-taken',
+    `a run or another model is called "${name}" in this store: choose another name with --as`,
+  );
+
 export interface Imported {
   ref: CheckpointRef;
   config: ModelConfig;
@@ -78,13 +95,7 @@ export async function saveImported(
   for (const { data } of weights.values()) content.update(data);
   const claim: RunClaim = { import: content.digest('hex'), spec: null };
   const { value: taken } = await store.putIfAbsent(runKey(name), runClaims, claim, options);
-  if (taken.import !== claim.import) {
-    throw new GradusError(
-      'store',
-      'name-taken',
-      `a run or another model is called "${name}" in this store: choose another name with --as`,
-    );
-  }
+  if (taken.import !== claim.import) throw nameTaken(name);
   const ref = await saveCheckpoint(
     store,
     { run: name, stage: 'import', step: 0, parent, backend: 'none', createdBy: CREATED_BY, state, files },

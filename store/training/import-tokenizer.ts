@@ -25,14 +25,7 @@ export async function importTokenizer(
   name: string,
   options: CallOptions = {},
 ): Promise<{ run: string; ref: CheckpointRef }> {
-  const { config, files } = await openHfDirectory(folder);
-  assertUsable(folder, config, files);
-  const digests = Object.fromEntries(
-    [...files].map(([file, bytes]) => [file, sha256Hex(bytes)]).toSorted(([a], [b]) => (a! < b! ? -1 : 1)),
-  ) as Record<string, string>;
-  const instead = new TextEncoder().encode(`${JSON.stringify({ files: digests }, null, 2)}\n`);
-  const weights = sha256Hex(instead);
-  const run = `${name}-${weights.slice(0, NAME_DIGITS)}`;
+  const { run, weights, instead, files } = await readTokenizer(folder, name);
   const claim: RunClaim = { import: weights, spec: null };
   const { value: taken } = await store.putIfAbsent(runKey(run), runClaims, claim, options);
   if (taken.import !== weights)
@@ -61,4 +54,19 @@ export async function importTokenizer(
   };
   const kept = await store.putIfAbsent(`${at}/manifest.json`, manifests, manifest, options);
   return { run, ref: { manifest: kept.ref, weights: policyVersion(kept.value), step: 0 } };
+}
+
+/**
+ * What would be stored of a folder's small files, and the name of the run that has them. Throws what `openHfDirectory` and
+ * `assertUsable` throw.
+ */
+export async function readTokenizer(folder: string, name: string) {
+  const { config, files } = await openHfDirectory(folder);
+  assertUsable(folder, config, files);
+  const digests = Object.fromEntries(
+    [...files].map(([file, bytes]) => [file, sha256Hex(bytes)]).toSorted(([a], [b]) => (a! < b! ? -1 : 1)),
+  ) as Record<string, string>;
+  const instead = new TextEncoder().encode(`${JSON.stringify({ files: digests }, null, 2)}\n`);
+  const weights = sha256Hex(instead);
+  return { run: `${name}-${weights.slice(0, NAME_DIGITS)}`, weights, instead, files };
 }

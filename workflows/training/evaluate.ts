@@ -18,6 +18,8 @@ export interface EvaluateOutcome {
   evaluation: BlobRef | null;
   /** What was, or would be, evaluated. */
   spec: EvaluateSpec | null;
+  /** Of a dry run without a checkpoint: tasks of all levels together, and samples of each. */
+  counts?: { count: number; samples: number };
   /** What its verdicts may cost at most, where a tier judges. */
   expected?: ExpectedVerdicts;
 }
@@ -39,8 +41,8 @@ export async function evaluate(written: unknown): Promise<EvaluateOutcome> {
     const held = await rolloutActivities.askHeld({ policy: opened.ask });
     opened = await curriculumActivities.openEvaluate({ ...request, held });
   }
-  const { spec, expected } = opened;
-  const told = { spec, ...(expected && { expected }) };
+  const { spec, counts, expected } = opened;
+  const told = { spec, ...(counts && { counts }), ...(expected && { expected }) };
   if (opened.dryRun || spec === null) return { run: null, evaluation: null, ...told };
   const { run, seed, sampling, beams, reward, verification, split, policy, agent } = spec;
   const { arms, count, samples } = spec.evaluation;

@@ -4,7 +4,7 @@ import type { Json } from '../../../core/json/json.ts';
 import { TinkerClient } from '../../training/tinker/client.ts';
 import { LEAVING, TrainedModel } from '../../training/tinker/trained-model.ts';
 import { finishOf, logprob, tokenId } from './answers.ts';
-import { answerOf, badAnswer, LOADING_SECONDS } from './connection.ts';
+import { badAnswer, LOADING_SECONDS } from './connection.ts';
 import type { ServerConnection } from './connection.ts';
 import type { ServerApi, ServerRequest } from './server-api.ts';
 
@@ -67,15 +67,11 @@ export function tinker(connection: ServerConnection): ServerApi {
 
   return {
     healthy: async (signal) => void (await connection.ask('/api/v1/healthz', null, signal, 10)),
-    models: async (signal) => {
-      const path = '/api/v1/get_server_capabilities';
-      const { supported_models: listed } = answerOf(
-        models,
-        await connection.ask(path, null, signal, 30),
-        `${url}${path}`,
-      );
-      return listed.map(({ model_name: name }) => name);
-    },
+    models: (signal) =>
+      ofPolicy(async () => {
+        const asked = await client.ask('/api/v1/get_server_capabilities', null, models, signal);
+        return asked.supported_models.map(({ model_name: name }) => name);
+      }),
     // What it says of a model is its name alone.
     says: async () => ({}),
     sample: (request, signal) =>

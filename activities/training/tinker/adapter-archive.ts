@@ -18,8 +18,8 @@ const PATH = /^tinker:\/\/([^/]+)\/(?:sampler_weights\/)?([^/]+)$/;
 
 /**
  * The adapter of a saved sampler, by its archive in PEFT's layout. Its matrices are read, and what they mean is said by
- * `lora`: the archive's own configuration leaves it out. Throws GradusError('learner', …): `server-away`,
- * `server-forgot` and `server-answer`, retryable, `server-refused`, and what `readPeftAdapter` throws.
+ * `lora`: the archive's own configuration leaves it out. Throws GradusError('learner', …): `server-away` and
+ * `server-answer`, retryable, `server-refused`, also for 404 of what was just saved, and what `readPeftAdapter` throws.
  */
 export async function downloadAdapter(
   { url, key, path }: { url: string; key: string | undefined; path: string },
@@ -62,9 +62,14 @@ async function get(at: string, key: string | undefined, signal: AbortSignal): Pr
     });
     if (response.ok) return new Uint8Array(await response.arrayBuffer());
     const { status } = response;
-    const type = status === 404 ? 'server-forgot' : isAway(status) ? 'server-away' : 'server-refused';
-    throw new GradusError('learner', type, `${at} answered ${status}`, {
-      retryable: type !== 'server-refused',
+    if (!isAway(status))
+      throw new GradusError(
+        'learner',
+        'server-refused',
+        `${at} answered ${status}: the adapter of each step comes back by this route. Start a server that has it`,
+      );
+    throw new GradusError('learner', 'server-away', `${at} answered ${status}`, {
+      retryable: true,
       retryAfterSeconds: retryAfterOf(response.headers.get('retry-after')),
     });
   } catch (error) {

@@ -32,8 +32,9 @@ const unfinished = z.object({ type: z.literal('try_again') });
 /**
  * Tinker's API by its JSON wire (`/api/v1`): a POST begins a computation, whose answer is asked for until it is there.
  * Throws GradusError('learner', …): `server-away`, retryable, for what passes; `server-forgot`, retryable, where the server
- * does not know a session, model, future or checkpoint any more; `server-refused` for what it refuses from anyone, or calls
- * the user's fault; `server-answer`, retryable, for an answer that is none.
+ * does not know a session, model or future any more, of which another attempt has new ones; `server-refused` for what it
+ * refuses from anyone, or calls the user's fault, and for a route or a saved state that is not there; `server-answer`,
+ * retryable, for an answer that is none.
  */
 export class TinkerClient {
   readonly url: string;
@@ -49,7 +50,7 @@ export class TinkerClient {
 
   /** What is answered at once. */
   async ask<T>(path: string, body: Json, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> {
-    return ofLearner(async () =>
+    return ofLearner(body, async () =>
       answerOf(schema, await this.connection.ask(path, body, signal, 60), `${this.url}${path}`),
     );
   }
@@ -84,7 +85,7 @@ export class TinkerClient {
       const failure = failed.safeParse(answer);
       if (failure.success) throw failureOf(what, failure.data);
       if (answer !== STILL && !unfinished.safeParse(answer).success)
-        return ofLearner(async () => answerOf(schema, answer, what));
+        return ofLearner({}, async () => answerOf(schema, answer, what));
       if (performance.now() > deadline)
         throw away(`${what} has not ended within ${this.seconds} s: look at the server's queue`);
       await pause(PAUSE, signal);
@@ -92,9 +93,10 @@ export class TinkerClient {
   }
 
   private look(id: string, signal: AbortSignal): Promise<unknown> {
-    return ofLearner(async () => {
+    const body = { request_id: id };
+    return ofLearner(body, async () => {
       try {
-        return await this.connection.ask('/api/v1/retrieve_future', { request_id: id }, signal, LOOK_SECONDS);
+        return await this.connection.ask('/api/v1/retrieve_future', body, signal, LOOK_SECONDS);
       } catch (error) {
         if (error instanceof GradusError && / answered 408: /.test(error.message)) return STILL;
         throw error;
@@ -110,6 +112,8 @@ const away = (message: string): GradusError =>
 
 /** A server that has no such model or checkpoint any more says so in words. */
 const FORGOT = /not (found|loaded)|unknown model|no such/i;
+/** What a server has given out and keeps for a while. A 404 to a request that names none of these is no loss of one. */
+const GIVEN = ['session_id', 'model_id', 'request_id', 'model_path', 'base_model'];
 
 function failureOf(what: string, { error, category }: z.output<typeof failed>): GradusError {
   const message = `${what}: ${error}`;
@@ -121,6 +125,10 @@ function failureOf(what: string, { error, category }: z.output<typeof failed>): 
 /** The server is away for now. */
 export const passes = (error: unknown): error is GradusError =>
   error instanceof GradusError && error.type === 'server-away';
+
+/** The server does not know what it has given out any more. */
+export const hasForgot = (error: unknown): error is GradusError =>
+  error instanceof GradusError && error.type === 'server-forgot';
 
 /** It has too much to do, and has not taken it on. */
 export const wasPutOff = (error: unknown): error is GradusError =>
@@ -156,20 +164,38 @@ async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
 }
 
-/** What the connection says of a policy's server, of the learner's. */
-async function ofLearner<T>(ask: () => Promise<T>): Promise<T> {
+/** What the connection says of a policy's server, of the learner's; `body` is what was asked. */
+async function ofLearner<T>(body: Json, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask();
   } catch (error) {
     if (!(error instanceof GradusError) || error.boundary !== 'policy') throw error;
     const { message, retryAfterSeconds, retryable } = error;
-    const forgot =
-      error.type === 'unknown-model' || (error.type === 'server-request' && FORGOT.test(message));
-    const type = forgot ? 'server-forgot' : error.type === 'server-request' ? 'server-refused' : error.type;
-    throw new GradusError('learner', type, message, {
-      retryable: forgot || retryable,
-      retryAfterSeconds,
-      cause: error,
-    });
+    const status = Number(/ answered (\d{3}): /.exec(message)?.[1]);
+    if (forgot(status, message, body))
+      throw new GradusError('learner', 'server-forgot', message, { retryable: true, cause: error });
+    if (status === 404 || error.type === 'server-request')
+      throw new GradusError('learner', 'server-refused', `${message}${adviceOf(status, body)}`, {
+        cause: error,
+      });
+    throw new GradusError('learner', error.type, message, { retryable, retryAfterSeconds, cause: error });
   }
+}
+
+/** Whether a server refuses what it has given out, and would give out anew. */
+function forgot(status: number, message: string, body: Json): boolean {
+  // Tinker's own of a future that is gone (tinker 0.38.0, api_future_impl.py): what it is of is to be asked for again.
+  if (status === 410) return true;
+  const names = Object.keys((body ?? {}) as object).some((name) => GIVEN.includes(name));
+  return names && (status === 404 || ([400, 422].includes(status) && FORGOT.test(message)));
+}
+
+function adviceOf(status: number, body: Json): string {
+  if (status === 401 || status === 403)
+    return '. Give the key that the server takes: GRADUS_TINKER_KEY of a learner, policy.apiKeyVariable of a policy';
+  if (status === 404 && 'tinker_path' in ((body ?? {}) as object))
+    return '. The server has that saved state no more: put its saved checkpoints back, or have the decoder of rollout workers sample (leave out policy)';
+  if (status === 404)
+    return '. There is no such route: give the address of a server of Tinker’s API, without its /api/v1';
+  return '';
 }

@@ -70,7 +70,7 @@ export function createTinkerTraining({ store, client, key, baseModel, reference 
 
   /** A model that stands at this checkpoint. */
   const modelAt = async (
-    { run, parent, lora, seed }: Pick<TrainRequest, 'run' | 'parent' | 'lora' | 'seed'>,
+    { run, parent, lora, seed, compute }: Pick<TrainRequest, 'run' | 'parent' | 'lora' | 'seed' | 'compute'>,
     state: TrainState,
     signal: AbortSignal,
   ): Promise<TrainedModel> => {
@@ -85,7 +85,7 @@ export function createTinkerTraining({ store, client, key, baseModel, reference 
     const model = await TrainedModel.open(
       client,
       await look(signal),
-      { lora: known, seed, from: from ?? undefined },
+      { lora: known, seed, from: from ?? undefined, requestTokens: compute?.microBatchTokens ?? 0 },
       signal,
     );
     if (from !== null) return model;

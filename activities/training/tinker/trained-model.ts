@@ -7,13 +7,18 @@ import type { OptimizerSettings, TrainBatch } from '../../../engine/learner/cont
 import { refuseNonFinite } from '../../../engine/learner/step/refuse-non-finite.ts';
 import { lacks } from './capabilities.ts';
 import type { TinkerServer } from './capabilities.ts';
-import { passes, wasPutOff } from './client.ts';
+import { hasForgot, passes, wasPutOff } from './client.ts';
 import type { TinkerClient } from './client.ts';
 import { datumsOf } from './datums.ts';
 import type { Reduction, TinkerUpdate } from './datums.ts';
 
-/** Sequences of one request: bodies and answers stay within some megabytes. */
+/** Sequences of one request. */
 const SEQUENCES = 64;
+/**
+ * Tokens of one request. Tinker's own client keeps a body within 5,000,000 bytes (`fwdbwd_max_chunk_bytes_count` of
+ * tinker 0.38.0); in JSON a token is two integers and at most two float32, 70 bytes.
+ */
+export const TOKENS = 65_536;
 /** The SDK says so every ten seconds, and servers forget models that are silent for minutes. */
 const BEAT = 10_000;
 /** To say that a model is left, milliseconds. */
@@ -47,6 +52,7 @@ export class TrainedModel {
   private readonly server: Pick<TinkerServer, 'baseModel' | 'knowsSequence'>;
   private readonly id: string;
   private readonly beat: NodeJS.Timeout;
+  private readonly most: number;
   private sequence = 0;
   private reduction: Reduction = 'sum';
 
@@ -55,12 +61,13 @@ export class TrainedModel {
     server: Pick<TinkerServer, 'baseModel' | 'knowsSequence'>,
     id: string,
     sessionId: string,
-    steps: number,
+    { steps, most }: { steps: number; most: number },
   ) {
     this.client = client;
     this.server = server;
     this.id = id;
     this.steps = steps;
+    this.most = most;
     // A session that is gone is found out by the next computation.
     this.beat = setInterval(() => {
       client
@@ -72,6 +79,7 @@ export class TrainedModel {
   /**
    * A model that stands where `from` does, a path of `save`, or with a fresh adapter. Gradients that others have left in its
    * place on the server are thrown away: SkyRL 0.3.0 keeps them when it loads weights, and when it gives the place to another.
+   * Throws GradusError('learner', 'state-lost') where the server has `from` no more.
    */
   static async open(
     client: TinkerClient,
@@ -81,12 +89,15 @@ export class TrainedModel {
       seed,
       from,
       trains = true,
+      requestTokens = 0,
     }: {
       lora: Pick<LoraSpec, 'rank'>;
       seed: number;
       from?: { state: string; steps: number } | undefined;
       /** Nobody asks it for gradients: what the server makes of losses need not be known. */
       trains?: boolean;
+      /** Tokens of a request at most; 0: as many as servers take. */
+      requestTokens?: number;
     },
     signal: AbortSignal,
   ): Promise<TrainedModel> {
@@ -109,16 +120,33 @@ export class TrainedModel {
       throw new GradusError('learner', 'server-answer', `${client.url} does not name a model that it made`, {
         retryable: true,
       });
-    const model = new TrainedModel(client, server, id, sessionId, from?.steps ?? 0);
+    const most = requestTokens > 0 ? Math.min(requestTokens, TOKENS) : TOKENS;
+    const model = new TrainedModel(client, server, id, sessionId, { steps: from?.steps ?? 0, most });
     try {
       const start = from?.state ?? (await model.save('start', signal));
       if (trains) model.reduction = await model.findReduction(signal);
-      await model.compute('load_weights', { path: start, optimizer: true }, loaded, signal);
+      await model.load(start, signal);
       model.steps = from?.steps ?? 0;
       return model;
     } catch (error) {
       await model.unload(AbortSignal.timeout(LEAVING));
       throw error;
+    }
+  }
+
+  private async load(path: string, signal: AbortSignal): Promise<void> {
+    try {
+      await this.compute('load_weights', { path, optimizer: true }, loaded, signal);
+    } catch (error) {
+      if (!hasForgot(error)) throw error;
+      // Either the model is gone or the state. A model that still steps is there.
+      await this.optimStep(STILL, signal);
+      throw new GradusError(
+        'learner',
+        'state-lost',
+        `${this.client.url} has the state ${path} no more (${error.message}): put its saved checkpoints back, or export the last checkpoint (gradus export), start the server with that model and begin a run from it`,
+        { cause: error },
+      );
     }
   }
 
@@ -227,9 +255,9 @@ export class TrainedModel {
   ): Promise<Float32Array> {
     const logprobs = new Float32Array(batch.tokens.length);
     const data = datumsOf(update, batch, this.reduction);
-    for (let at = 0; at < data.length; at += SEQUENCES) {
+    for (const { from, to } of piecesOf(update.sequences, batch.offsets, this.most)) {
       const input = {
-        data: data.slice(at, at + SEQUENCES),
+        data: data.slice(from, to),
         loss_fn: update.loss,
         ...(update.clip && { loss_fn_config: { ...update.clip } }),
       };
@@ -241,7 +269,7 @@ export class TrainedModel {
         signal,
         route === 'forward_backward',
       );
-      update.sequences.slice(at, at + SEQUENCES).forEach((sequence, i) => {
+      update.sequences.slice(from, to).forEach((sequence, i) => {
         const [start, end] = [batch.offsets[sequence]!, batch.offsets[sequence + 1]!];
         const values = outputs[i]?.logprobs.data ?? [];
         if (values.length !== end - start - 1)
@@ -271,6 +299,31 @@ export class TrainedModel {
     const again = known || route === 'forward' ? passes : wasPutOff;
     return (await this.client.compute(`/api/v1/${route}`, asked, schema, signal, again)).result;
   }
+}
+
+/**
+ * Where sequences are cut into requests, `to` excluded: `SEQUENCES` and `most` tokens at most in each, and a longer sequence
+ * alone. The server adds up what they come to, so gradients are of the whole.
+ */
+export function piecesOf(
+  sequences: readonly number[],
+  offsets: ArrayLike<number>,
+  most: number,
+): { from: number; to: number }[] {
+  const pieces: { from: number; to: number }[] = [];
+  let tokens = 0;
+  for (const [i, sequence] of sequences.entries()) {
+    const length = offsets[sequence + 1]! - offsets[sequence]!;
+    const last = pieces.at(-1);
+    if (last === undefined || i - last.from === SEQUENCES || tokens + length > most) {
+      pieces.push({ from: i, to: i + 1 });
+      tokens = length;
+    } else {
+      last.to = i + 1;
+      tokens += length;
+    }
+  }
+  return pieces;
 }
 
 /** Adam moves nothing. */

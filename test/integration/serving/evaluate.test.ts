@@ -104,6 +104,15 @@ test.each(['vllm', 'sglang'] as const)(
     if (dialect === 'vllm') {
       const without = await gradus('evaluate', ...args);
       expect(without).toMatchObject({ code: 1, stderr: expect.stringContaining('--tokenizer FOLDER') });
+      // Who only asks is told what would be stored, and nothing is.
+      const before = (await store.list('')).map(({ key }) => key);
+      const tokens = ['--tokenizer', folders.a.folder];
+      const dry = await gradus('evaluate', ...args.slice(0, -1), ...tokens, '--dry-run');
+      expect({ code: dry.code, stderr: dry.stderr }).toMatchObject({ code: 0 });
+      expect(dry.stdout).toMatch(/^would store the tokenizer of .* as the run .*-tokenizer-[0-9a-f]{12};/);
+      expect(dry.stdout).toContain('would evaluate 8 tasks × 1');
+      expect((await store.list('')).map(({ key }) => key)).toEqual(before);
+      expect(await server.requests()).toEqual([]);
     }
     const done = await gradus('evaluate', ...args, '--tokenizer', folders.a.folder);
     expect({ code: done.code, stderr: done.stderr }).toMatchObject({ code: 0 });

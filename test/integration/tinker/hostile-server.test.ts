@@ -3,13 +3,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connect } from '../../../activities/rollout/served/connection.ts';
+import { tinker } from '../../../activities/rollout/served/tinker.ts';
 import { TinkerClient } from '../../../activities/training/tinker/client.ts';
 import { createTinkerTraining } from '../../../activities/training/tinker/learner.ts';
 import { exportModel } from '../../../cli/export-model.ts';
+import type { CheckpointRef } from '../../../core/refs.ts';
 import type { TrainRequest } from '../../../core/requests.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { putBatch } from '../../../store/training/batches.ts';
-import { metricsKey } from '../../../store/keys.ts';
+import { metricsKey, tinkerKey } from '../../../store/keys.ts';
+import { serverStates } from '../../../store/training/server-states.ts';
 import { caseBatch } from '../../support/engine/learner-cases.ts';
 import { caseOf } from '../../support/learner-steps.ts';
 import { openTestStore } from '../../support/test-store.ts';
@@ -157,6 +160,115 @@ test.each([
   },
   60_000,
 );
+
+test('an address where nobody speaks the API is said at the first request, and once', async () => {
+  const elsewhere = new TinkerClient(connect(`${server.url}/elsewhere`, 60), 60);
+  const tinker = createTinkerTraining({ store, client: elsewhere });
+  const before = (await server.asked()).length;
+  await expect(tinker.trainStep(await firstStep(), signal)).rejects.toMatchObject({
+    boundary: 'learner',
+    type: 'server-refused',
+    retryable: false,
+    message: expect.stringMatching(/answered 404.*without its \/api\/v1$/) as string,
+  });
+  expect((await server.asked()).slice(before)).toHaveLength(1);
+}, 60_000);
+
+const refusals: [what: string, fault: Omit<TinkerFault, 'times'>, why: RegExp][] = [
+  [
+    'a key that the server does not know',
+    { route: 'create_model', kind: 'answer', answer: { status: 401, body: { detail: 'API key not found' } } },
+    /answered 401.*GRADUS_TINKER_KEY/,
+  ],
+  [
+    'a server without sessions',
+    { route: 'create_session', kind: 'answer', answer: { status: 404, body: { detail: 'Not Found' } } },
+    /answered 404.*without its \/api\/v1/,
+  ],
+  [
+    'a body that the server does not take',
+    { route: 'optim_step', kind: 'answer', answer: { status: 422, body: { detail: 'eps is missing' } } },
+    /answered 422.*eps is missing/,
+  ],
+  [
+    'a server that gives no archives',
+    { route: 'archive', kind: 'answer', answer: { status: 404, body: { detail: 'Not Found' } } },
+    /archive answered 404.*Start a server that has it/,
+  ],
+];
+test.each(refusals)(
+  '%s is said once',
+  async (_, fault, why) => {
+    expect(await tryStep({ ...fault, times: 1 })).toMatchObject({
+      boundary: 'learner',
+      type: 'server-refused',
+      retryable: false,
+      message: expect.stringMatching(why) as string,
+    });
+  },
+  60_000,
+);
+
+test.each([
+  ['a future that expired, as Tinker says it', 'retrieve_future', 410, 'Promise expired'],
+  ['a future of before a restart', 'retrieve_future', 404, 'Future not found'],
+  ['a model that is gone', 'forward', 404, 'Model not found'],
+  ['a session that is gone', 'create_model', 404, 'Session not found'],
+])(
+  '%s is got anew by another attempt',
+  async (_, route, status, detail) => {
+    const answer = { status, body: { detail } };
+    expect(await tryStep({ route, kind: 'answer', times: 1, answer })).toMatchObject({
+      type: 'server-forgot',
+      retryable: true,
+    });
+    expect(await tryStep({ route: 'none', kind: 'still', times: 1 })).toBeUndefined();
+  },
+  60_000,
+);
+
+test('a saved state that was deleted on the server is said once, by its name', async () => {
+  const request = await firstStep();
+  const first = await trained(request);
+  const { state: path } = (await store.find(tinkerKey(request.run, first.weights), serverStates))!;
+  const next = { ...request, parent: first, step: 2, stageStep: 2 };
+  const lost = {
+    boundary: 'learner',
+    type: 'state-lost',
+    retryable: false,
+    message: expect.stringContaining(`has the state ${path} no more`) as string,
+  };
+  // SkyRL refuses it before it takes it on.
+  const answer = { status: 404, body: { detail: 'Checkpoint not found' } };
+  await server.fault({ route: 'load_weights', kind: 'answer', times: 1, answer });
+  await expect(trained(next)).rejects.toMatchObject(lost);
+  // The same words of a model that is gone are said of what another attempt has anew.
+  await server.fault({ route: 'load_weights', kind: 'answer', times: 1, answer });
+  await server.fault({ route: 'optim_step', kind: 'answer', times: 5, answer });
+  await expect(trained(next)).rejects.toMatchObject({ type: 'server-forgot', retryable: true });
+  await server.restart();
+  await rm(path.replace('tinker://', `${folder}/state/`).replace('/weights/', '/'));
+  await expect(trained(next)).rejects.toMatchObject(lost);
+  expect(await committed(next)).toBe(false);
+  // Who samples there is told so, too.
+  const api = tinker(connect(server.url, 60));
+  await expect(api.loadAdapter('one', path, signal)).rejects.toMatchObject({
+    boundary: 'policy',
+    type: 'server-request',
+    retryable: false,
+    message: expect.stringMatching(/has that saved state no more/) as string,
+  });
+}, 120_000);
+
+/** A step by a learner of its own. */
+async function trained(request: TrainRequest): Promise<CheckpointRef> {
+  const training = trainer();
+  try {
+    return (await training.trainStep(request, signal)).checkpoint;
+  } finally {
+    training.close();
+  }
+}
 
 test('a model of an attempt that failed is left to nobody', async () => {
   const countOf = async (route: string) => (await server.asked()).filter((one) => one === route).length;

@@ -124,6 +124,31 @@ test.each(['supervised', 'clipped'])(
   120_000,
 );
 
+test.each([
+  ['sums', []],
+  ['takes means of', ['--mean' as const]],
+])(
+  'a batch that is cut by tokens makes the step of the whole, where a server %s losses',
+  async (_, flags) => {
+    const server = await serverWith(...flags);
+    const request = (await requestsOf(OBJECTIVES['clipped']!))(1);
+    const stepOf = async (run: string, microBatchTokens: number) => {
+      const before = (await server.asked()).length;
+      const tinker = trainerOf(server);
+      const compute = { precision: 'float32' as const, gradientCheckpointing: false, microBatchTokens };
+      const { checkpoint } = await tinker.trainStep({ ...request, run, compute }, signal);
+      tinker.close();
+      const asked = (await server.asked()).slice(before).filter((route) => route === 'forward_backward');
+      return { weights: await weightsOf(checkpoint), requests: asked.length };
+    };
+    const whole = await stepOf(`whole-${flags.length}`, 0);
+    const cut = await stepOf(`cut-${flags.length}`, 30);
+    expect(cut.requests).toBeGreaterThan(whole.requests);
+    expect(apart(cut.weights, whole.weights)).toBe(0);
+  },
+  120_000,
+);
+
 /** What two steps come to when nothing goes wrong. */
 async function undisturbed(server: TinkerServer) {
   return twoSteps(server, async () => undefined);

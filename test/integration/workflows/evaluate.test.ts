@@ -123,8 +123,18 @@ describe('what is measured', () => {
     const exported = path.join(folder, 'exported-model');
     expect(await gradus('export', RUN, '--to', exported)).toMatchObject({ code: 0 });
     const flags = '--environment calculator:1,2 --tasks 32 --samples 2 --max-turns 3 --max-tokens 40';
-    const args = ['evaluate', exported, ...flags.split(' '), '--verifier', 'exact-match', '--json'];
-    const { stdout, stderr, code } = await gradus(...args);
+    const args = ['evaluate', exported, ...flags.split(' '), '--verifier', 'exact-match'];
+    // Who only asks is told what would be brought into the store, and nothing is.
+    const before = (await store.list('')).map(({ key }) => key);
+    const dry = await gradus(...args, '--dry-run');
+    expect(dry).toMatchObject({ code: 0 });
+    expect(dry.stdout).toContain(`would import ${exported} as the run exported-model: `);
+    expect(dry.stdout).toContain('would evaluate 32 tasks × 2');
+    const taken = await gradus(...args, '--dry-run', '--as', RUN);
+    expect(taken).toMatchObject({ code: 1 });
+    expect(taken.stderr).toContain(`called "${RUN}"`);
+    expect((await store.list('')).map(({ key }) => key)).toEqual(before);
+    const { stdout, stderr, code } = await gradus(...args, '--json');
     expect({ code, stderr }).toMatchObject({ code: 0 });
     const { evaluation } = JSON.parse(stdout) as z.infer<typeof evaluateOutput>;
     expect(evaluation).toMatchObject({ successes: total(byKey), trials: 64, samples: 2 });
@@ -316,6 +326,9 @@ describe('bad input is refused before anything is spent', () => {
       'exact-match',
     );
     expect(other.stderr).toContain('did you mean "calculator"');
+    const dry = await gradus('evaluate', folder, ...args, '--dry-run');
+    expect(dry).toMatchObject({ code: 1 });
+    expect(dry.stderr).toContain('config.json');
   });
 });
 

@@ -112,6 +112,19 @@ async function pass(model: ServedModel, given: unknown, backward: boolean): Prom
   };
 }
 
+/** What is taken on, and answered by a future. */
+const COMPUTED = [
+  'create_model',
+  'asample',
+  'forward',
+  'forward_backward',
+  'optim_step',
+  'save_weights',
+  'save_weights_for_sampler',
+  'load_weights',
+  'unload_model',
+];
+
 const sampling = z.object({
   base_model: z.literal('tiny').optional(),
   model_path: z.string().optional(),
@@ -282,7 +295,9 @@ async function answer(path: string, body: Record<string, unknown>): Promise<Answ
       return { status: 200, body: { status: 'ok' } };
     case 'weights_info': {
       const at = String(body['tinker_path']).replace('tinker://', '').replace('/weights/', '/');
-      const { state } = await models.savedModel(at);
+      const saved = await models.savedModel(at).catch(() => null);
+      if (saved === null) return said(404, `Checkpoint not found: ${at}`);
+      const { state } = saved;
       const { rank } = state.adapter!.lora;
       return { status: 200, body: { base_model: 'tiny', is_lora: true, lora_rank: rank } };
     }
@@ -302,7 +317,7 @@ async function answer(path: string, body: Record<string, unknown>): Promise<Answ
       return (await futures.get(String(body['request_id']))) ?? said(404, 'Future not found');
     }
     default:
-      return begin(route, body);
+      return COMPUTED.includes(route) ? begin(route, body) : said(404, 'Not Found');
   }
 }
 

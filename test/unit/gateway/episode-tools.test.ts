@@ -6,7 +6,7 @@ import { DIED } from '../../../environments/host/asks.ts';
 import { environmentFactsOf } from '../../../environments/host/facts.ts';
 import { hostedHere, HostedEnvironment } from '../../../environments/host/hosted-environment.ts';
 import { EpisodeTools } from '../../../gateway/episode-tools.ts';
-import type { EpisodeToolsOptions } from '../../../gateway/episode-tools.ts';
+import type { EpisodeToolsOptions, OfferedTools } from '../../../gateway/episode-tools.ts';
 import { defineEnvironment, defineTool, sessionTool, z } from '../../../index.ts';
 
 // What a hostile agent, or two processes with one episode, may do with the tools of an environment.
@@ -126,6 +126,45 @@ test('two processes that begin the same call do not both make it, where it must 
   expect(await later.take(letterTo('A'), connected())).toEqual(brought);
   expect(later.broken).toBeUndefined();
   expect(sent).toEqual(['A']);
+});
+
+test('an agent that outlived its worker and the one that was started over have no key of a call in common', async () => {
+  const store = memory();
+  const known = new Map<string, Set<string>>();
+  const offered: OfferedTools = {
+    described: [],
+    episode: 'episode',
+    inSession: false,
+    mostCalls: 10,
+    isOnce: () => false,
+    // A tool that knows a call by its key gives an equal key the same answer.
+    make: async (call, { key }) => {
+      const { to } = call.arguments as { to: string };
+      known.set(key, (known.get(key) ?? new Set()).add(to));
+      return async () => ({ observation: { text: `about ${[...known.get(key)!][0]}` } });
+    },
+  };
+  const open = () =>
+    EpisodeTools.open(offered, { store, folder: 'agent', startsOver: true, onBroken: () => undefined });
+  const [old, now] = [await open(), await open()];
+  const text = async (tools: EpisodeTools, to: string, key?: string) =>
+    (await tools.take(letterTo(to, 'look'), connected(key))).observation.text;
+  // They go different ways, one call after the other and at the same time.
+  expect(await text(old, 'A')).toBe('about A');
+  expect(await text(now, 'B')).toBe('about B');
+  expect(await Promise.all([text(old, 'C'), text(now, 'D'), text(old, 'E'), text(now, 'F')])).toEqual([
+    'about C',
+    'about D',
+    'about E',
+    'about F',
+  ]);
+  expect([...known.values()].map(({ size }) => size)).toEqual([1, 1, 1, 1, 1, 1]);
+  // An equal call is one, whoever makes it.
+  expect(await text(now, 'A')).toBe('about A');
+  expect(known.size).toBe(6);
+  // Under the agent's own key no call gets what another one brought.
+  expect(await text(old, 'G', 'mine')).toBe('about G');
+  await expect(text(now, 'H', 'mine')).rejects.toMatchObject({ code: 'idempotency_key_reused' });
 });
 
 test('a key that was used with another call is refused while that call waits for its turn', async () => {
