@@ -6,6 +6,8 @@ import type { Verdict } from '../recipes/verdict.ts';
 export interface BenchOptions {
   /** Measured runs of each side; every benchmark has its own default. */
   runs?: number;
+  /** Of recipes: these alone, in the place of as many as `runs` says. */
+  seeds?: readonly number[];
   /** Sizes of seconds: to see that it works, not to quote. */
   quick: boolean;
   /** Of benchmarks that compare cases: names of those that are run; absent: all. */
@@ -42,6 +44,8 @@ export interface BenchRow {
   ratio: number | null;
   unit: string;
   runs: number;
+  /** Of a recipe: the only seed that the row is of; absent: it is of all. */
+  seed?: number;
   /** Mean of ours less its anchor, where each run has one of its own, with the 95 % interval of Student's t. */
   difference?: Difference | null;
   /** Of a part of the runs: the exact 95 % interval of Clopper and Pearson, in the row's unit. */

@@ -159,9 +159,13 @@ export async function durableRun(
     taskQueue: QUEUES.orchestrator,
   });
   const done = new AbortController();
-  const watching = watch(handle, say, AbortSignal.any([signal, done.signal]));
+  // Calls end before their connection does: on one that is closed, the client's next try throws where nobody catches it.
+  const calling = <T>(call: () => Promise<T>): Promise<T> => client.withAbortSignal(done.signal, call);
   try {
-    const result = await Promise.race([handle.result(), watching]);
+    const result = await Promise.race([
+      calling(() => handle.result()),
+      calling(() => watch(handle, say, AbortSignal.any([signal, done.signal]))),
+    ]);
     return { handle, result, seconds: (performance.now() - start) / 1000 };
   } catch (error) {
     signal.throwIfAborted();
@@ -182,7 +186,7 @@ async function watch(
   for (;;) {
     await delay(LOOK_EVERY_MS, undefined, { signal });
     const progress = await handle.query<Progress>('progress').catch((error: unknown) => {
-      say(`  progress unknown: ${messageOf(error)}`);
+      if (!signal.aborted) say(`  progress unknown: ${messageOf(error)}`);
       return null;
     });
     if (signal.aborted || progress === null) continue;

@@ -1,4 +1,4 @@
-import { Argument, Command, InvalidArgumentError } from 'commander';
+import { Argument, Command, InvalidArgumentError, Option } from 'commander';
 import { fail } from '../cli/fail.ts';
 import { untilInterrupted } from '../cli/until-interrupted.ts';
 import { agentBench } from './agent.ts';
@@ -89,7 +89,8 @@ const WITH_CASES = new Set([
 /** What several begin with, where none is called so itself. */
 const GROUPS = new Set(NAMES.map((name) => name.split(':')[0]!).filter((group) => !(group in BENCHES)));
 
-type Written = Pick<BenchOptions, 'runs' | 'only' | 'out' | 'resume'> & { quick?: true };
+type Written = Pick<BenchOptions, 'runs' | 'seeds' | 'only' | 'out' | 'resume'> & { quick?: true };
+type OfRecipes = Omit<Written, 'seeds'> & { recipe?: string; seed?: number[] };
 
 async function bench(name: string, options: Written): Promise<number> {
   const say = (text: string): void => void process.stderr.write(`${text}\n`);
@@ -122,6 +123,13 @@ function parseRuns(text: string): number {
   return runs;
 }
 
+function parseSeeds(text: string): number[] {
+  const seeds = parseNames(text).map((name) => (name === '' ? NaN : Number(name)));
+  if (!seeds.every((seed) => Number.isSafeInteger(seed) && seed >= 0) || new Set(seeds).size < seeds.length)
+    throw new InvalidArgumentError('seeds are different whole numbers from 0, with commas between');
+  return seeds;
+}
+
 new Command('bench')
   .description('Measures, and prints one JSON line a row on stdout; progress goes to stderr.')
   .addArgument(new Argument('<name>', 'what to measure').choices([...NAMES, ...GROUPS, 'all']))
@@ -129,15 +137,19 @@ new Command('bench')
   .option('--quick', 'sizes of seconds: to see that it works, not to quote')
   .option('--only <cases>', 'of what compares cases: these alone, by name, with commas between', parseNames)
   .option('--recipe <name>', 'of recipes: this one alone')
+  .addOption(
+    new Option('--seed <seeds>', 'of recipes: these alone, with commas between (default: 11, 12, …)')
+      .argParser(parseSeeds)
+      .conflicts('runs'),
+  )
   .option('--out <folder>', 'of what leaves files behind: where (default: .gradus/bench)')
   .option('--resume', 'of what leaves files behind: go on with what they have')
-  .action((name: string, { recipe, ...options }: Written & { recipe?: string }, command: Command) => {
+  .action((name: string, { recipe, seed: seeds, ...options }: OfRecipes, command: Command) => {
+    if (seeds && name !== 'recipes') command.error(`error: ${name} has no seeds to choose from`);
     if (recipe !== undefined && name !== 'recipes') command.error(`error: ${name} has no recipes`);
     if (options.only && !WITH_CASES.has(name))
       command.error(`error: ${name} has no cases for --only; these have some: ${[...WITH_CASES].join(', ')}`);
-    return bench(name, { ...options, ...(recipe !== undefined && { only: [recipe] }) }).then(
-      (code) => process.exit(code),
-      fail,
-    );
+    const chosen = { ...(recipe !== undefined && { only: [recipe] }), ...(seeds && { seeds }) };
+    return bench(name, { ...options, ...chosen }).then((code) => process.exit(code), fail);
   })
   .parse();

@@ -76,6 +76,8 @@ const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
 export async function simulatedTier(seed: number, shape: TierShape): Promise<TierStep[]> {
   const random = new RandomStream('simulated tier', seed);
   const between = (low: number, high: number): number => low + (high - low) * random.uniform();
+  // Of this stream's own draws. `normal` of core/random.ts takes both of its words from one draw, and would move all draws
+  // after it: the stages that docs/log.md counts would be others.
   const normal = (): number =>
     Math.sqrt(-2 * Math.log(1 - random.uniform())) * Math.cos(2 * Math.PI * random.uniform());
   const center = between(-1.5, 0.5);

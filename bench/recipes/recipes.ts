@@ -22,14 +22,20 @@ type Results = ReadonlyMap<string, Ended>;
 /**
  * Published systems, each with its controls, on servers of their own for every seed: whether the direction that a paper
  * claims is there. `ours` is the treatment and `anchor` its control, medians over the seeds, with the paired difference.
+ * A seed that has ended has a row of its own for each claim, so that a measurement which is stopped keeps it.
  */
 export const recipesBench: Bench = async function* (options) {
   const names = chosenNames(await recipeNames(), options);
-  const seeds = Array.from({ length: options.runs ?? (options.quick ? 1 : 3) }, (_, run) => 11 + run);
+  const runs = options.runs ?? (options.quick ? 1 : 3);
+  const seeds = options.seeds ?? Array.from({ length: runs }, (_, run) => 11 + run);
   for (const name of names) {
     const recipe = await readRecipe(name);
     const all: Results[] = [];
-    for (const seed of seeds) all.push(await runRecipe(recipe, seed, options));
+    for (const seed of seeds) {
+      const results = await runRecipe(recipe, seed, options);
+      all.push(results);
+      for (const claim of recipe.claims) yield { ...rowOf(recipe, claim, [results]), seed };
+    }
     for (const claim of recipe.claims) yield rowOf(recipe, claim, all);
   }
 };

@@ -9,14 +9,17 @@ test.each(await recipeNames())(
   'all runs of %s come to their end, and each claim has its row',
   async (name) => {
     const said: string[] = [];
-    const rows: BenchRow[] = [];
+    const all: BenchRow[] = [];
     const say = (text: string): void => void said.push(text);
     const { signal } = new AbortController();
-    for await (const row of recipesBench({ quick: true, only: [name], say, signal })) rows.push(row);
+    for await (const row of recipesBench({ quick: true, only: [name], say, signal })) all.push(row);
     const { runs, claims } = await readRecipe(name);
     for (const run of runs)
       expect(said.some((line) => line.startsWith(`${name}, seed 11, ${run.name}: `))).toBe(true);
+    const rows = all.filter(({ seed }) => seed === undefined);
     expect(rows.map(({ claim }) => claim)).toEqual(claims.map(({ claim }) => claim));
+    // One seed is all seeds here.
+    expect(all).toEqual([...rows.map((row) => ({ ...row, seed: 11 })), ...rows]);
     for (const [i, row] of rows.entries()) {
       // One seed decides nothing.
       expect(row).toMatchObject({ runs: 1, verdict: 'undecided', difference: null });

@@ -37,3 +37,16 @@ test('a case is refused by every benchmark with other cases, and by those withou
   expect(tokens.status).not.toBe(0);
   expect(tokens.stderr).toMatch(/tokens has no cases for --only; these have some: methods, claims, /);
 });
+
+test('seeds are chosen for recipes alone, each once, and not beside a number of runs', () => {
+  const twice = bench('recipes', '--seed', '11,11');
+  expect(twice.status).not.toBe(0);
+  expect(twice.stderr).toMatch(/--seed.*different whole numbers from 0/);
+  const both = bench('recipes', '--seed', '11', '--runs', '2');
+  expect(both.status).not.toBe(0);
+  expect(both.stderr).toMatch(/--seed.*cannot be used with.*--runs/);
+  const other = bench('hacking', '--quick', '--seed', '11');
+  expect(other.status).not.toBe(0);
+  expect(other.stdout).toBe('');
+  expect(other.stderr).toMatch(/hacking has no seeds to choose from/);
+});

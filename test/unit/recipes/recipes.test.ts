@@ -59,6 +59,9 @@ describe.each(await recipeNames())('the recipe %s', (name) => {
     const { readme, arxiv, claims } = recipe;
     expect(readme).toContain(`https://arxiv.org/abs/${arxiv}`);
     expect(readme).toContain(`npm run bench -- recipes --recipe ${name}`);
+    // Where it is not installed, npx would look on npm for another package of that name.
+    const [before] = readme.split('npx gradus init');
+    expect(before).toContain('[with the package installed](../../README.md#your-own-agent)');
     for (const { claim } of claims) expect(readme).toContain(claim);
     for (const heading of ['What is equal', 'What is scaled down', 'With a real model', 'Measured'])
       expect(readme).toContain(`## ${heading}`);

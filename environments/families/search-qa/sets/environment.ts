@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { GradusError } from '../../../../core/errors.ts';
 import type { Json } from '../../../../core/json/json.ts';
-import type { Split } from '../../../../core/refs.ts';
+import type { Split, TaskRef } from '../../../../core/refs.ts';
 import { defineEnvironment, defineTool, ToolRefusal } from '../../../contract/environment.ts';
 import type { PlainEnvironment, Task } from '../../../contract/environment.ts';
 import { randomOf } from '../../../contract/generated-tasks.ts';
@@ -9,18 +9,17 @@ import { setExactMatch, setF1 } from '../../../verifiers/answer-set.ts';
 import { formatVerifier } from '../../../verifiers/format.ts';
 import { toolShaping } from '../../../verifiers/tool-shaping.ts';
 import { makeQuestion } from './expand.ts';
-import type { Expansion } from './expand.ts';
+import type { Expansion, FormalQuestion } from './expand.ts';
+import { EACH_ONCE, questionOnce } from './once.ts';
 import { LEVELS, levelOf } from './levels.ts';
 import type { Level } from './levels.ts';
-import { openPeople, PASSAGES, peopleOf } from './people.ts';
+import { FAMILY, openPeople, PASSAGES, peopleOf } from './people.ts';
 import { printQuery } from './query.ts';
 import { searchesFor } from './searches.ts';
 import { tell } from './tell.ts';
 
 /** Longest query, characters. */
 const LONGEST_QUERY = 200;
-/** Of both environments: at the same coordinates they begin with the same seed question. */
-const FAMILY = 'search-qa-sets';
 
 const search = defineTool({
   name: 'search',
@@ -50,20 +49,18 @@ export function searchSetsEnvironment(expansion: Expansion): PlainEnvironment {
   const answersOf = ({ info }: Task): readonly string[] => (info as { answers: string[] }).answers;
   return defineEnvironment({
     name,
-    version: 'tasks 2',
+    version: 'tasks 3',
     levels: LEVELS.map(({ level }) => level),
     tools: [search],
     verifiers: [setExactMatch(answersOf), setF1(answersOf), formatVerifier(), toolShaping()],
     task: (ref) => {
-      const random = randomOf({ ...ref, environment: FAMILY });
-      const people = peopleOf(ref.split);
-      const { query, answers } = makeQuestion(people, shapeOf(name, ref.level), expansion, random);
+      const { query, answers } = questionAt({ ...ref, environment: name }, expansion);
       const formal = printQuery(query);
       return {
         ref,
         prompt: tell(formal),
         answer: answers.join(', '),
-        calls: searchesFor(query, people.whoIs).map((text) => ({
+        calls: searchesFor(query, peopleOf(ref.split).whoIs).map((text) => ({
           name: search.name,
           arguments: { query: text },
         })),
@@ -80,9 +77,24 @@ export function searchSetsEnvironment(expansion: Expansion): PlainEnvironment {
       ],
       weight: 1,
     }),
-    taskCount: () => Infinity,
+    taskCount: (split) => (split === 'train' ? Infinity : EACH_ONCE),
     prepare: openPeople,
   });
+}
+
+/** At the same coordinates both environments begin with the same seed question. */
+function questionAt({ environment, ...at }: TaskRef, expansion: Expansion): FormalQuestion {
+  const { split, level, index } = at;
+  const shape = shapeOf(environment, level);
+  if (split === 'train')
+    return makeQuestion(peopleOf(split), shape, expansion, randomOf({ ...at, environment: FAMILY }));
+  if (!Number.isSafeInteger(index) || index < 0 || index >= EACH_ONCE)
+    throw new GradusError(
+      'environment',
+      'task',
+      `${environment} has no task ${index} at level ${level} of ${split}: indexes are whole numbers from 0 to ${EACH_ONCE - 1}.`,
+    );
+  return questionOnce(split, shape, index)[expansion];
 }
 
 function shapeOf(name: string, level: number): Level {

@@ -30,6 +30,29 @@ export function makeQuestion(
   expansion: Expansion,
   random: RandomStream,
 ): FormalQuestion {
+  const grown = layeredOf(people, level, random);
+  return expansion === 'layer-wise' ? grown.layered : atRandom(people, grown, random);
+}
+
+/** What `makeQuestion` gives for each expansion, of the same random numbers. */
+export function makeBoth(
+  people: People,
+  level: Level,
+  random: RandomStream,
+): Record<Expansion, FormalQuestion> {
+  const grown = layeredOf(people, level, random);
+  return { 'layer-wise': grown.layered, random: atRandom(people, grown, random) };
+}
+
+interface Grown {
+  seed: Query;
+  layered: FormalQuestion;
+}
+
+const atRandom = (people: People, { seed, layered }: Grown, random: RandomStream): FormalQuestion =>
+  randomOfSize(people, seed, factsIn(layered.query), random);
+
+function layeredOf(people: People, level: Level, random: RandomStream): Grown {
   for (let draw = 0; draw < MOST_DRAWS; draw++) {
     const drawn = layerWise(people, level, random);
     // From a seed that could not be asked itself, such as one that has a constant among its answers, facts attached at random
@@ -37,8 +60,7 @@ export function makeQuestion(
     if (!drawn || !askable(drawn.seed, people)) continue;
     const layered = askable(drawn.question, people);
     if (!layered || isRedundant(layered, people)) continue;
-    if (expansion === 'layer-wise') return layered;
-    return randomOfSize(people, drawn.seed, factsIn(layered.query), random);
+    return { seed: drawn.seed, layered };
   }
   throw new Error(`${MOST_DRAWS} draws gave no question of level ${level.level}`);
 }

@@ -27,7 +27,8 @@ export const PASSAGES = MOST_OF_ONE + 1;
 /** People between two turns of the event loop. */
 const PIECE = 500;
 
-const FAMILY = 'search-qa-sets';
+/** Of both environments. */
+export const FAMILY = 'search-qa-sets';
 
 let opened: Promise<Record<Split, People>> | undefined;
 let known: Record<Split, People> | undefined;

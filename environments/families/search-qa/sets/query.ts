@@ -39,6 +39,13 @@ export function printQuery(query: Query): string {
   return `${head}(${parts.map(printQuery).join(', ')})`;
 }
 
+/** The same of two questions that differ in the order of an intersection's or a union's parts alone. */
+export function printUnordered(query: Query): string {
+  if (query.kind === 'name') return `C@${query.name}`;
+  if (query.kind === 'of') return `${query.relation}(${printUnordered(query.operand)})`;
+  return `${query.kind}(${query.parts.map(printUnordered).toSorted().join(', ')})`;
+}
+
 /** Throws GradusError('environment', 'query') for a text that `printQuery` does not write. */
 export function parseQuery(text: string): Query {
   let at = 0;

@@ -14,7 +14,8 @@ import {
   whyNothingLearnt,
 } from '../../../../core/training/labels.ts';
 import { learnabilityOf, rewardProposals } from '../../../../core/training/proposals.ts';
-import type { StepProposal } from '../../../../core/training/proposals.ts';
+import type { ProposalRewards, StepProposal } from '../../../../core/training/proposals.ts';
+import { readRecipe } from '../../../../recipes/recipe.ts';
 
 const reward: RewardSpec = {
   components: [
@@ -150,6 +151,32 @@ describe('a proposal', () => {
     const step = [made(0, 'x'), made(1, 'x'), made(2, 'x'), made(3, 'y')];
     // 1 − 2/4, 0.5 − 2/4, 0 − 2/4, and nothing for a task that nobody can answer.
     expect(rewardProposals([step], votes, HOW)).toEqual([[0.5, 0, -0.5, 0]]);
+  });
+
+  test('of the recipe r-zero earns what the paper says where all samples vote, by hand, and never less than 0', async () => {
+    const { runs } = await readRecipe('r-zero');
+    const { stages } = runs.find(({ name }) => name === 'treatment')!.spec as unknown as {
+      stages: { selfPlay: Partial<ProposalRewards> & { labels: string } }[];
+    };
+    const challengers = stages.filter(({ selfPlay }) => selfPlay.learnability === 'r-zero');
+    expect(challengers).toHaveLength(3);
+    for (const { selfPlay } of challengers) {
+      const made = (task: number, like: string): StepProposal => ({ kind: 'made', task, first: true, like });
+      const votes = ['aaaaabbbcc', 'aaaaaaabbc', 'aaaaaaaaaa', 'aaaabbbccd'];
+      const step = [made(0, 'x'), made(1, 'x'), made(2, 'x'), made(3, 'y')];
+      const solved = votes.map((one) => agreedOn(labelOf(by(one), FILTER)));
+      const [rewards] = rewardProposals([step], solved, { ...HOW, ...selfPlay });
+      // p is 5/10, 7/10, 10/10 and 4/10; two of the three others of the step resemble each of the first three.
+      for (const [i, reward] of [1 - 2 / 4, 0.6 - 2 / 4, 0, 0.8].entries())
+        expect(rewards![i]).toBeCloseTo(reward, 12);
+    }
+  });
+
+  test('is worth what the votes disagree about: samples without one are no second opinion', () => {
+    // Of all ten samples the majority would be one half, which pays the most, though no two answers differ.
+    expect(learnabilityOf(agreedOn(labelOf(by('aaaaa-----'), FILTER)), 'r-zero')).toBe(0);
+    // Of all ten it would be 3/10.
+    expect(learnabilityOf(agreedOn(labelOf(by('aaabbb----'), FILTER)), 'r-zero')).toBe(1);
   });
 
   test('of a task that few samples can answer is worth nothing, however these few disagree', () => {

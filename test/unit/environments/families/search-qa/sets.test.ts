@@ -12,7 +12,12 @@ import {
   searched,
   searchSetsEnvironment,
 } from '../../../../../environments/families/search-qa/sets/environment.ts';
-import { MOST_SEARCHES } from '../../../../../environments/families/search-qa/sets/expand.ts';
+import {
+  makeBoth,
+  makeQuestion,
+  MOST_SEARCHES,
+} from '../../../../../environments/families/search-qa/sets/expand.ts';
+import { levelOf } from '../../../../../environments/families/search-qa/sets/levels.ts';
 import { MOST_OF_ONE, peopleOf } from '../../../../../environments/families/search-qa/sets/people.ts';
 import {
   constantsOf,
@@ -24,6 +29,7 @@ import {
 } from '../../../../../environments/families/search-qa/sets/query.ts';
 import type { Query, Relation } from '../../../../../environments/families/search-qa/sets/query.ts';
 import { tell } from '../../../../../environments/families/search-qa/sets/tell.ts';
+import { randomOf } from '../../../../../environments/contract/generated-tasks.ts';
 import { inThisProcess } from '../../../../../environments/host/hosted-environment.ts';
 import { readRecipe } from '../../../../../recipes/recipe.ts';
 import { candidateOf, judged, says } from '../../verifiers/candidates.ts';
@@ -151,9 +157,42 @@ describe.each(BOTH.map((of) => [of.name, of] as const))('tasks of %s', (_, of) =
     ];
     for (const [split, level, indexes] of NONE)
       for (const index of indexes) {
-        const task = taskAt(of, split, level, index);
-        expect(solvedByTrying(task.prompt, split)).toEqual(infoOf(task).answers.toSorted());
+        const random = randomOf({ environment: layerWise.name, split, level, index });
+        const both = makeBoth(peopleOf(split), levelOf(level)!, random);
+        const { query, answers } = both[of === layerWise ? 'layer-wise' : 'random'];
+        expect(solvedByTrying(tell(printQuery(query)), split)).toEqual([...answers].toSorted());
       }
+  });
+
+  test('are all different where they measure, in whichever order their sentences are, and as many as there are said to be', () => {
+    for (const split of ['heldout', 'test'] as const)
+      for (const level of of.levels) {
+        const there = of.taskCount(split, level);
+        expect(there).toBe(1000);
+        // The first and third levels have the fewest questions.
+        const count = level === 1 || level === 3 ? there : 200;
+        const said = Array.from({ length: count }, (_, index) =>
+          taskAt(of, split, level, index)
+            .prompt.split(/(?<=\.) /u)
+            .toSorted()
+            .join(' '),
+        );
+        expect(new Set(said).size, `${split}, level ${level}`).toBe(count);
+        expect(() => taskAt(of, split, level, there)).toThrow(
+          `${of.name} has no task 1000 at level ${level} of ${split}: indexes are whole numbers from 0 to 999.`,
+        );
+      }
+    expect(of.taskCount('train', 1)).toBe(Infinity);
+  });
+
+  test('of training are those of their own random numbers, at any index', () => {
+    for (const level of of.levels) {
+      const ref = { split: 'train', level, index: 123_456 } as const;
+      const random = randomOf({ ...ref, environment: layerWise.name });
+      const expansion = of === layerWise ? 'layer-wise' : 'random';
+      const { query } = makeQuestion(peopleOf('train'), levelOf(level)!, expansion, random);
+      expect(taskAt(of, 'train', level, ref.index).prompt).toBe(tell(printQuery(query)));
+    }
   });
 
   test('have one to three answers, of which the prompt has none', () => {
@@ -232,9 +271,11 @@ describe('layer by layer', () => {
   test('begins with the questions that random expansion begins with, and states as many facts', () => {
     for (const level of layerWise.levels)
       for (let index = 0; index < EACH; index++) {
-        const [one, other] = BOTH.map((of) => taskAt(of, 'train', level, index)) as [Task, Task];
-        if (level <= 2) expect(other.prompt).toBe(one.prompt);
-        expect(factsIn(queryOf(other))).toBe(factsIn(queryOf(one)));
+        for (const split of SPLITS) {
+          const [one, other] = BOTH.map((of) => taskAt(of, split, level, index)) as [Task, Task];
+          if (level <= 2) expect(other.prompt).toBe(one.prompt);
+          expect(factsIn(queryOf(other))).toBe(factsIn(queryOf(one)));
+        }
       }
   });
 });
