@@ -46,7 +46,8 @@ function tool(run: Run, over: Partial<Tool> = {}): Tool {
     effect: 'pure',
     cost: { seconds: 0, usd: 0 },
     ...over,
-    limits: { timeoutSeconds: 1, heartbeatSeconds: 1, maxAttempts: 2, ...over.limits },
+    // As long as a machine may keep a process waiting that does nothing wrong; those that hang have less.
+    limits: { timeoutSeconds: 10, heartbeatSeconds: 1, maxAttempts: 2, ...over.limits },
     run: (args, context) => {
       const { expression } = args as { expression: string };
       return (isUnlucky(context) ? run(expression, context) : calculate(expression)) as string;
@@ -54,15 +55,16 @@ function tool(run: Run, over: Partial<Tool> = {}): Tool {
   });
 }
 
-const long = { placement: 'long', effect: 'idempotent' } as const;
+const SECOND = { limits: { timeoutSeconds: 1 } };
+const long = { placement: 'long', effect: 'idempotent', ...SECOND } as const;
 
 const tools: Record<string, Tool> = {
-  spin: tool(forEver),
+  spin: tool(forEver, { limits: { timeoutSeconds: 3 } }),
   heap: tool(heapBomb, { limits: { timeoutSeconds: 60 } }),
   buffers: tool(bufferBomb, { limits: { timeoutSeconds: 60 } }),
   exit: tool(() => process.exit(3)),
   abort: tool(() => process.abort()),
-  hang: tool(() => new Promise(() => undefined)),
+  hang: tool(() => new Promise(() => undefined), SECOND),
   late: tool((expression) => {
     void Promise.reject(new Error('nobody waits for this'));
     setTimeout(() => {
@@ -107,6 +109,7 @@ const tools: Record<string, Tool> = {
     return wait(50).then(() => process.exit(3));
   }),
   arguments: tool((expression) => calculate(expression), {
+    ...SECOND,
     arguments: z.strictObject({ expression: z.string().refine(() => new Promise<boolean>(() => undefined)) }),
   }),
   huge: tool(() => 'x'.repeat(10e6)),

@@ -474,4 +474,4 @@ it('keeps its process until it is closed, also when a thread answers meanwhile',
   ]);
   // Node ends with 13 where nothing keeps it and a promise is awaited.
   expect([code, stdout.trim()]).toEqual([0, 'closed']);
-}, 60_000);
+});
