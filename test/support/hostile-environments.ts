@@ -159,7 +159,10 @@ const verifiers: Record<string, FastVerifier> = {
 };
 
 const subjectOf = ({ answer }: { answer: string | null }) => ({ answer });
-function tier(verify: (subject: unknown, context: { heartbeat(): void }) => Promise<unknown>): TierVerifier {
+function tier(
+  verify: (subject: unknown, context: { heartbeat(): void }) => Promise<unknown>,
+  heartbeatSeconds = 10,
+): TierVerifier {
   return {
     name: 'odd-tier',
     version: '1',
@@ -168,7 +171,7 @@ function tier(verify: (subject: unknown, context: { heartbeat(): void }) => Prom
     subject: subjectOf,
     variables: ['HOSTILE_KEY'],
     served: { by: 'function', verify: verify as never },
-    limits: { timeoutSeconds: 10, heartbeatSeconds: 1, maxAttempts: 2 },
+    limits: { timeoutSeconds: 10, heartbeatSeconds, maxAttempts: 2 },
   };
 }
 
@@ -221,7 +224,7 @@ const environments: Environment[] = [
     name: 'hostile-tiers',
     verifiers: [
       ...base().verifiers,
-      { ...tier(async () => forEver()), name: 'tier-spin' },
+      { ...tier(async () => forEver(), 1), name: 'tier-spin' },
       { ...tier(() => new Promise(() => undefined)), name: 'tier-waits' },
       { ...tier(async () => ({ kind: 'scored', score: '0.5' })), name: 'tier-text' },
       { ...tier(() => Promise.reject(new Error('a licence is missing'))), name: 'tier-throws' },
