@@ -37,7 +37,8 @@ const kind = (script: string): ProcessKind => ({
 });
 
 beforeEach(async () => {
-  // The seconds in which a process is silent go by when a test says so, however long the machine keeps it waiting.
+  // The seconds in which a process is silent go by when a test says so, however long the machine keeps it waiting. (Not by
+  // `expect.poll`, which has them go by as it waits.)
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   folder = await mkdtemp(path.join(tmpdir(), 'gradus-supervised-'));
   const script = path.join(folder, 'worker.mjs');
@@ -70,7 +71,11 @@ const replaced = (pid: number | undefined, second = 0) =>
 /** A sign of life that is not heard yet. */
 async function nextSign(): Promise<void> {
   const { busyMs } = supervised.longestBlock;
-  await expect.poll(() => supervised.longestBlock.busyMs).toBeGreaterThan(busyMs);
+  await until(
+    async () => supervised.longestBlock.busyMs > busyMs || undefined,
+    120_000,
+    () => 'no sign of life',
+  );
 }
 
 test('a process that is stopped for good is killed and replaced, and what it did is said', async () => {
@@ -89,7 +94,11 @@ test('what a process had under way when it was killed is reported once, by its t
   process.kill(pid!, 'SIGKILL');
   await replaced(pid);
   // All that it had said is waited for, and another process is not.
-  await expect.poll(() => lost.length).toBeGreaterThan(0);
+  await until(
+    async () => lost.length > 0 || undefined,
+    120_000,
+    () => 'it was not reported',
+  );
   expect(lost).toEqual([{ tokens: ['Ag=='], why: 'the worker died (SIGKILL)' }]);
 });
 

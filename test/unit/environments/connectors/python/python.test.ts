@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { createInterface } from 'node:readline';
 import path from 'node:path';
@@ -12,6 +13,7 @@ import { python } from '../../../../../environments/connectors/python/python.ts'
 import type { PythonModule } from '../../../../../environments/connectors/python/python.ts';
 import { PythonServer } from '../../../../../environments/connectors/python/python-server.ts';
 import { isAlive } from '../../../../../infra/setup/file-lock.ts';
+import { until } from '../../../../support/run-client.ts';
 
 const FILE = path.resolve('test/support/misbehaving.py');
 const misbehaving = python(FILE, { processes: 2 });
@@ -289,15 +291,13 @@ test('an import is on no call’s clock', async () => {
     const variables = { BEGUN: BEGUN!, GO: GO! };
     const module = python('test/support/imports-slowly.py', { processes: 1, variables, ...options });
     modules.push(module);
+    // `expect.poll` would have the seconds go by.
     const begun = () =>
-      expect
-        .poll(() =>
-          access(BEGUN!).then(
-            () => true,
-            () => false,
-          ),
-        )
-        .toBe(true);
+      until(
+        async () => existsSync(BEGUN!) || undefined,
+        SOON.timeout,
+        () => 'the import does not begin',
+      );
     return { module, begun, letGo: () => writeFile(GO!, '') };
   };
   // Seconds go by when the test says so.
