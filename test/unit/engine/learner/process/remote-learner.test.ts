@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { TrainState } from '../../../../../engine/learner/contract.ts';
 import { createLearner, type RemoteLearner } from '../../../../../engine/learner/process/remote-learner.ts';
 import { initialWeights } from '../../../../../engine/learner/initial-weights.ts';
@@ -94,7 +94,7 @@ describe('a learner in a process of its own', () => {
     expect(digests[0]).toBe(digests[1]);
   });
 
-  it('leaves this event loop free and tells of its progress', async () => {
+  it('tells of its progress', async () => {
     const learner = await sharedLearner();
     const seen: number[] = [];
     const many = inUpdates(batch, { minibatch: 2, epochs: 10 });
@@ -103,14 +103,6 @@ describe('a learner in a process of its own', () => {
     );
     expect(metrics.updates).toBe(200);
     expect(seen.length).toBeGreaterThan(200);
-    // One without end is ended by a timer of this loop, when it has turned often enough.
-    const turned = new AbortController();
-    const reason = new Error('it turns');
-    let turns = 0;
-    const timer = setInterval(() => ++turns > 20 && turned.abort(reason), 1);
-    const under = learner.step(freshState(), endless, settings(GRPO), undefined, undefined, turned.signal);
-    await expect(under).rejects.toBe(reason);
-    clearInterval(timer);
   });
 
   it('fails retryably when its process is killed in mid-step, and the next step has a new process', async () => {
@@ -195,20 +187,26 @@ describe('a learner in a process of its own', () => {
     });
   });
 
-  it('ends a step that is called off with the reason, and the next step is right', async () => {
+  it('leaves this event loop free, ends a step that is called off with the reason, and the next step is right', async () => {
     const learner = await sharedLearner();
     const expected = await learner.step(freshState(), batch, plan, { reference });
     const controller = new AbortController();
     const reason = new Error('nobody wants it any more');
+    // By a timer of this loop, when it has turned often while the step was under way.
+    let [hasBegun, turns] = [false, 0];
+    const timer = setInterval(() => {
+      if (hasBegun && ++turns > 20) controller.abort(reason);
+    }, 1);
     const step = learner.step(
       freshState(),
       endless,
       settings(GRPO),
       undefined,
-      () => controller.abort(reason),
+      () => (hasBegun = true),
       controller.signal,
     );
     await expect(step).rejects.toBe(reason);
+    clearInterval(timer);
     const again = await learner.step(freshState(), batch, plan, { reference });
     expect(digest(again.state)).toBe(digest(expected.state));
   });
@@ -247,6 +245,7 @@ describe('a learner in a process of its own', () => {
     async () => {
       const script = fileURLToPath(new URL('../../../../support/learner-owner.ts', import.meta.url));
       const owner = fork(script, [], { execArgv: ['--import', 'tsx'] });
+      onTestFinished(() => void owner.kill('SIGKILL'));
       const [pid] = (await once(owner, 'message')) as [number];
       /** Processor seconds so far, of a clock of a hundred ticks a second. */
       const worked = () => {
