@@ -16,10 +16,12 @@ import { houseWith, WAYS } from './houses.ts';
 
 const { HOUSES_PID, HOUSES_HOLD, HOUSES_URL, HOUSES_MS = '100' } = process.env;
 
+const isHeld = (): boolean => HOUSES_HOLD !== undefined && existsSync(HOUSES_HOLD);
+
 async function held(): Promise<void> {
   if (HOUSES_PID !== undefined) writeFileSync(HOUSES_PID, String(process.pid));
   await wait(Number(HOUSES_MS));
-  while (HOUSES_HOLD !== undefined && existsSync(HOUSES_HOLD)) await wait(20);
+  while (isHeld()) await wait(20);
 }
 
 async function ask<T>(path: string, body: object = {}): Promise<T> {
