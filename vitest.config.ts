@@ -49,7 +49,9 @@ export default defineConfig({
     pool: 'forks',
     // What hangs is to end; no test is to fail because the machine is busy. Simulations take half a minute at rest.
     testTimeout: 240_000,
-    hookTimeout: 120_000,
+    hookTimeout: 240_000,
+    // As long as anything may take on a machine that gives this process no processor: it only ends what hangs.
+    expect: { poll: { timeout: 120_000 } },
     setupFiles: ['test/support/property-runs.ts'],
     projects: [
       {

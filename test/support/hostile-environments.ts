@@ -46,7 +46,8 @@ function tool(run: Run, over: Partial<Tool> = {}): Tool {
     effect: 'pure',
     cost: { seconds: 0, usd: 0 },
     ...over,
-    limits: { timeoutSeconds: 1, heartbeatSeconds: 1, maxAttempts: 2, ...over.limits },
+    // As long as a machine may keep a process waiting that does nothing wrong; those that hang have less.
+    limits: { timeoutSeconds: 10, heartbeatSeconds: 1, maxAttempts: 2, ...over.limits },
     run: (args, context) => {
       const { expression } = args as { expression: string };
       return (isUnlucky(context) ? run(expression, context) : calculate(expression)) as string;
@@ -54,15 +55,16 @@ function tool(run: Run, over: Partial<Tool> = {}): Tool {
   });
 }
 
-const long = { placement: 'long', effect: 'idempotent' } as const;
+const SECOND = { limits: { timeoutSeconds: 1 } };
+const long = { placement: 'long', effect: 'idempotent', ...SECOND } as const;
 
 const tools: Record<string, Tool> = {
-  spin: tool(forEver),
+  spin: tool(forEver, { limits: { timeoutSeconds: 3 } }),
   heap: tool(heapBomb, { limits: { timeoutSeconds: 60 } }),
   buffers: tool(bufferBomb, { limits: { timeoutSeconds: 60 } }),
   exit: tool(() => process.exit(3)),
   abort: tool(() => process.abort()),
-  hang: tool(() => new Promise(() => undefined)),
+  hang: tool(() => new Promise(() => undefined), SECOND),
   late: tool((expression) => {
     void Promise.reject(new Error('nobody waits for this'));
     setTimeout(() => {
@@ -107,6 +109,7 @@ const tools: Record<string, Tool> = {
     return wait(50).then(() => process.exit(3));
   }),
   arguments: tool((expression) => calculate(expression), {
+    ...SECOND,
     arguments: z.strictObject({ expression: z.string().refine(() => new Promise<boolean>(() => undefined)) }),
   }),
   huge: tool(() => 'x'.repeat(10e6)),
@@ -156,7 +159,10 @@ const verifiers: Record<string, FastVerifier> = {
 };
 
 const subjectOf = ({ answer }: { answer: string | null }) => ({ answer });
-function tier(verify: (subject: unknown, context: { heartbeat(): void }) => Promise<unknown>): TierVerifier {
+function tier(
+  verify: (subject: unknown, context: { heartbeat(): void }) => Promise<unknown>,
+  heartbeatSeconds = 10,
+): TierVerifier {
   return {
     name: 'odd-tier',
     version: '1',
@@ -165,7 +171,7 @@ function tier(verify: (subject: unknown, context: { heartbeat(): void }) => Prom
     subject: subjectOf,
     variables: ['HOSTILE_KEY'],
     served: { by: 'function', verify: verify as never },
-    limits: { timeoutSeconds: 10, heartbeatSeconds: 1, maxAttempts: 2 },
+    limits: { timeoutSeconds: 10, heartbeatSeconds, maxAttempts: 2 },
   };
 }
 
@@ -218,7 +224,7 @@ const environments: Environment[] = [
     name: 'hostile-tiers',
     verifiers: [
       ...base().verifiers,
-      { ...tier(async () => forEver()), name: 'tier-spin' },
+      { ...tier(async () => forEver(), 1), name: 'tier-spin' },
       { ...tier(() => new Promise(() => undefined)), name: 'tier-waits' },
       { ...tier(async () => ({ kind: 'scored', score: '0.5' })), name: 'tier-text' },
       { ...tier(() => Promise.reject(new Error('a licence is missing'))), name: 'tier-throws' },

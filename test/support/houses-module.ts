@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ToolCall } from '../../core/episode/episode.ts';
 import type { Task } from '../../environments/contract/environment.ts';
@@ -11,14 +11,17 @@ import type {
 } from '../../environments/contract/session.ts';
 import { houseWith, WAYS } from './houses.ts';
 
-// Houses as a host loads them. A call takes a moment, in which its process, whose number is then in HOUSES_PID, can be
-// killed. The houses of `reattach` stand on a server, which HOUSES_URL names. In `house-pin-slow` one goes by long calls.
+// Houses as a host loads them. A call takes a moment, and as long as there is the file HOUSES_HOLD, in which its process,
+// whose number is then in HOUSES_PID, can be killed. The houses of `reattach` stand on a server, which HOUSES_URL names. In `house-pin-slow` one goes by long calls.
 
-const { HOUSES_PID, HOUSES_URL, HOUSES_MS = '100' } = process.env;
+const { HOUSES_PID, HOUSES_HOLD, HOUSES_URL, HOUSES_MS = '100' } = process.env;
+
+const isHeld = (): boolean => HOUSES_HOLD !== undefined && existsSync(HOUSES_HOLD);
 
 async function held(): Promise<void> {
   if (HOUSES_PID !== undefined) writeFileSync(HOUSES_PID, String(process.pid));
   await wait(Number(HOUSES_MS));
+  while (isHeld()) await wait(20);
 }
 
 async function ask<T>(path: string, body: object = {}): Promise<T> {

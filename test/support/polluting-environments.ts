@@ -93,7 +93,8 @@ const kinds: Record<string, Run> = {
 const tool = (run: Run): Tool =>
   defineTool({
     ...calculatorTool,
-    limits: { timeoutSeconds: 2, maxAttempts: 2 },
+    // So long a busy machine may keep a process waiting that does nothing wrong.
+    limits: { timeoutSeconds: 5, maxAttempts: 2 },
     run: async ({ expression }, context) => {
       if (/\/rl\/1\/0\//.test(context.idempotencyKey)) await run(context);
       return calculate(expression);

@@ -27,4 +27,4 @@ async function mostOf(before: string): Promise<number> {
 test('a process that keeps little garbage holds not much more than what is alive', async () => {
   const little = `import { keepLittleGarbage } from ${JSON.stringify(heap)}; keepLittleGarbage();`;
   expect(await mostOf(little)).toBeLessThan(0.75 * (await mostOf('')));
-}, 120_000);
+});

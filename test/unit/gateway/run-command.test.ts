@@ -19,12 +19,12 @@ test('a command ends with the process that runs it, however that ends', async ()
   });
   const pid = await until(
     async () => Number(await readFile(file, 'utf8').catch(() => '')) || undefined,
-    20_000,
+    120_000,
     () => 'the command was not started',
   ).finally(() => runner.kill('SIGKILL'));
   await until(
     () => Promise.resolve(isThere(pid) ? undefined : true),
-    10_000,
+    120_000,
     () => `${pid} goes on without the process that ran it`,
   );
   await rm(folder, { recursive: true, force: true });

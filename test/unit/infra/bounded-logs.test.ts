@@ -69,7 +69,7 @@ test('a log that cannot be put aside is cut all the same, and so are the others'
 test('logs are looked at for as long as their servers run, and once more when they have ended', async () => {
   const logs = boundLogs(folder, { limitBytes: LIMIT });
   writeSync(log, 'y'.repeat(3 * LIMIT));
-  await expect.poll(() => statSync(file).size, { timeout: 10_000 }).toBeLessThan(LIMIT);
+  await expect.poll(() => statSync(file).size).toBeLessThan(LIMIT);
   writeSync(log, 'z'.repeat(3 * LIMIT));
   await logs.stop();
   expect(statSync(file).size).toBeLessThan(LIMIT);
@@ -78,7 +78,7 @@ test('logs are looked at for as long as their servers run, and once more when th
 test('that logs could not be cut is said once', async () => {
   const lines: string[] = [];
   const logs = boundLogs(path.join(folder, 'not-there'), { onEvent: (text) => lines.push(text) });
-  await expect.poll(() => lines.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => lines.length).toBe(1);
   await logs.stop();
   expect(lines).toEqual([expect.stringContaining('could not be cut: ENOENT')]);
 });

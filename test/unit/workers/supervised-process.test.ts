@@ -2,17 +2,17 @@ import { fork } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { WorkerMessage } from '../../../workers/loop-watch.ts';
 import { SupervisedProcess } from '../../../workers/supervised-process.ts';
 import type { ProcessKind } from '../../../workers/supervised-process.ts';
 import { until } from '../../support/run-client.ts';
 
-/** Gives signs of life as workers do. */
+/** Gives signs of life as workers do, each with a longer block. */
 const SCRIPT = `
 process.send({ descriptions: ['a worker'] });
-setInterval(() => process.send({ alive: { running: ['advance of run/x'], longestBlock: { busyMs: 7, wallMs: 9 } } }), 200);
+let busyMs = 0;
+setInterval(() => process.send({ alive: { running: ['advance of run/x'], longestBlock: { busyMs: ++busyMs, wallMs: 9 } } }), 50);
 process.send({ began: { id: 1, name: 'advance of run/x', token: 'AQ==' } });
 process.send({ began: { id: 2, name: 'trainStep of run/x', token: 'Ag==' } });
 process.send({ ended: 1 });
@@ -37,6 +37,9 @@ const kind = (script: string): ProcessKind => ({
 });
 
 beforeEach(async () => {
+  // The seconds in which a process is silent go by when a test says so, however long the machine keeps it waiting. (Not by
+  // `expect.poll`, which has them go by as it waits.)
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   folder = await mkdtemp(path.join(tmpdir(), 'gradus-supervised-'));
   const script = path.join(folder, 'worker.mjs');
   await writeFile(script, SCRIPT);
@@ -51,49 +54,62 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  vi.useRealTimers();
   await supervised.stop();
   await rm(folder, { recursive: true });
 });
 
-const replaced = (pid: number | undefined) =>
+const replaced = (pid: number | undefined, second = 0) =>
   until(
-    async () => (supervised.pid !== undefined && supervised.pid !== pid ? true : undefined),
-    20_000,
+    async () => {
+      vi.advanceTimersByTime(1000 * second);
+      return supervised.pid !== undefined && supervised.pid !== pid ? true : undefined;
+    },
+    120_000,
     () => `the process was not replaced; ${events.join('; ')}`,
   );
+/** A sign of life that is not heard yet. */
+async function nextSign(): Promise<void> {
+  const { busyMs } = supervised.longestBlock;
+  await until(
+    async () => supervised.longestBlock.busyMs > busyMs || undefined,
+    120_000,
+    () => 'no sign of life',
+  );
+}
 
 test('a process that is stopped for good is killed and replaced, and what it did is said', async () => {
   const { pid } = supervised;
   // Once it has said what it does.
-  await until(
-    async () => (supervised.longestBlock.busyMs === 7 ? true : undefined),
-    10_000,
-    () => 'no sign of life',
-  );
+  await nextSign();
   process.kill(pid!, 'SIGSTOP');
-  await replaced(pid);
+  await replaced(pid, 1);
   expect(events.join('\n')).toContain('no sign of life for 4 s, last while it ran advance of run/x');
 });
 
 test('what a process had under way when it was killed is reported once, by its task token', async () => {
   // Messages come in their order: with a sign of life all that was said at the start has been heard.
-  await until(
-    async () => (supervised.longestBlock.busyMs === 7 ? true : undefined),
-    10_000,
-    () => 'no sign of life',
-  );
+  await nextSign();
   const { pid } = supervised;
   process.kill(pid!, 'SIGKILL');
   await replaced(pid);
+  // All that it had said is waited for, and another process is not.
+  await until(
+    async () => lost.length > 0 || undefined,
+    120_000,
+    () => 'it was not reported',
+  );
   expect(lost).toEqual([{ tokens: ['Ag=='], why: 'the worker died (SIGKILL)' }]);
 });
 
 test('a process that was stopped for less goes on', async () => {
   const { pid } = supervised;
   process.kill(pid!, 'SIGSTOP');
-  await delay(2500);
+  vi.advanceTimersByTime(3000);
   process.kill(pid!, 'SIGCONT');
-  await delay(3000);
+  await nextSign();
+  vi.advanceTimersByTime(3000);
+  await nextSign();
   expect(supervised.pid).toBe(pid);
   expect(events).toEqual([]);
 });

@@ -20,4 +20,4 @@ test('the script of the workflows is made once, and those of other sources are l
   // What lies there is what is given.
   await writeFile(path.join(folder, kept!), '// kept');
   expect(await workflowBundle(folder)).toBe('// kept');
-}, 60_000);
+});

@@ -221,7 +221,7 @@ describe.runIf('addon' in found)('packed weights', () => {
       const { code, stdout, stderr } = await runCommand(process.execPath, ['--import', 'tsx', script]);
       expect([code, stdout.trim()], stderr).toEqual([0, 'loaded']);
     }
-  }, 120_000);
+  });
 
   it('are refused by the stock decoder, which says what to do', async () => {
     const weights = randomWeights(smallConfig);

@@ -157,13 +157,9 @@ async function everyWay(config: ModelConfig): Promise<[string, Map<string, strin
 }
 
 describe('prompts, pieces and tokens have the same bits in any company, on any number of threads', () => {
-  it.each(Object.entries(shapes))(
-    '%s',
-    async (_, config) => {
-      expect(deviations(await everyWay(config))).toEqual([]);
-    },
-    180_000,
-  );
+  it.each(Object.entries(shapes))('%s', async (_, config) => {
+    expect(deviations(await everyWay(config))).toEqual([]);
+  });
 
   const found = findAddon();
   it
@@ -172,21 +168,17 @@ describe('prompts, pieces and tokens have the same bits in any company, on any n
       (['bfloat16', 'int8'] as const).flatMap((dtype) =>
         Object.keys(shapes).map((name) => [dtype, name] as const),
       ),
-    )(
-    'weights in %s, %s',
-    async (dtype, name) => {
-      if (!('addon' in found)) return;
-      const config = shapes[name]!;
-      const data = new Uint8Array(packedLayout(config, dtype).bytes);
-      const weights = { dtype, data };
-      atOnce(packInPieces(found.addon, config, named(config, largeWeights(config)), weights));
-      const probes: [string, Map<string, string>][] = [];
-      for (const threads of THREADS)
-        probes.push([`${threads} threads`, await probe('native', config, weights, threads)]);
-      expect(deviations(probes)).toEqual([]);
-    },
-    180_000,
-  );
+    )('weights in %s, %s', async (dtype, name) => {
+    if (!('addon' in found)) return;
+    const config = shapes[name]!;
+    const data = new Uint8Array(packedLayout(config, dtype).bytes);
+    const weights = { dtype, data };
+    atOnce(packInPieces(found.addon, config, named(config, largeWeights(config)), weights));
+    const probes: [string, Map<string, string>][] = [];
+    for (const threads of THREADS)
+      probes.push([`${threads} threads`, await probe('native', config, weights, threads)]);
+    expect(deviations(probes)).toEqual([]);
+  });
 
   it.runIf(process.env['GRADUS_SLOW_TESTS'] === '1')(
     'half a billion parameters, vocabulary 151,936',
@@ -226,4 +218,4 @@ it('a model above four million parameters samples the same behind long observati
       expect(alone, `${kind}, ${threads} threads, one by one`).toEqual(expected);
     }
   }
-}, 180_000);
+});

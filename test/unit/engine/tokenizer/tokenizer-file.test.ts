@@ -136,7 +136,7 @@ describe('the steps of a tokenizer.json', () => {
     expect(() => slow.encodePlain('a'.repeat(60))).toThrow(
       /tokenizer cannot read or write a text: it takes longer/u,
     );
-  }, 60_000);
+  });
 
   test.each<[string, Fields]>([
     [
@@ -144,20 +144,16 @@ describe('the steps of a tokenizer.json', () => {
       { normalizer: { type: 'Sequence', normalizers: [replace({ Regex: '(a+)+b' }, 'c')] } },
     ],
     ['a normalizer', { normalizer: replace({ Regex: '(a+)+b' }, 'c') }],
-  ])(
-    'so it does in %s',
-    (_, changes) => {
-      expect(() => open(changes).encode('a'.repeat(60))).toThrow(/it takes longer/u);
-    },
-    60_000,
-  );
+  ])('so it does in %s', (_, changes) => {
+    expect(() => open(changes).encode('a'.repeat(60))).toThrow(/it takes longer/u);
+  });
 
   test('and in a decoder', () => {
     const decoders = [{ type: 'Fuse' }, replace({ Regex: '(a+)+b' }, 'c')];
     const slow = open({ model: bpe, pre_tokenizer: null, decoder: { type: 'Sequence', decoders } });
     const long = Array.from({ length: 60 }, () => 0);
     expect(() => slow.decode(long)).toThrow(/it takes longer/u);
-  }, 60_000);
+  });
 
   test('only what has a pattern of its author may backtrack', () => {
     expect(mayBacktrack(null)).toBe(false);

@@ -82,7 +82,7 @@ test('a module that cannot be loaded, or never is, is one finding', async () => 
 });
 
 test('what keeps the process is named by tool, call and task, and has the time of its tool', async () => {
-  const { findings } = await checkEnvironments([module('never-answers.ts')], { seconds: 40 });
+  const { findings } = await checkEnvironments([module('never-answers.ts')], { seconds: 200 });
   expect(findings).toMatchObject([
     {
       is: 'error',

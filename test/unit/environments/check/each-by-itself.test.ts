@@ -21,7 +21,7 @@ afterEach(async () => {
 test('an environment that hangs or ends its process keeps no other from being looked at', async () => {
   const lines: string[] = [];
   const say = (line: string): void => void lines.push(line);
-  const checked = await checkEnvironments([UNEVEN], { seconds: 15, saySeconds: 0.5, say });
+  const checked = await checkEnvironments([UNEVEN], { seconds: 30, saySeconds: 0.5, say });
   expect(outcomes(checked)).toEqual([
     ['waits-for-ever', 'errors'],
     ['repeats', 'nothing-found'],
@@ -29,7 +29,7 @@ test('an environment that hangs or ends its process keeps no other from being lo
     ['repeats-too', 'nothing-found'],
   ]);
   expect(checked.findings.map(({ environment, what }) => [environment, what])).toEqual([
-    ['waits-for-ever', 'task(train, level 1, index 0) was under way when 15 s were over'],
+    ['waits-for-ever', 'task(train, level 1, index 0) was under way when 30 s were over'],
     ['exits', 'task(train, level 1, index 0) ended the process (exit code 7)'],
   ]);
   expect(lines).toContainEqual(

@@ -44,7 +44,7 @@ test('an ask that is not answered ends its host though the event loop turns, and
   } finally {
     await host.close();
   }
-}, 30_000);
+});
 
 test('every ask of every environment has a deadline, but a last word that has limits of its own', () => {
   const calculator = environments.get('calculator')!;

@@ -30,20 +30,20 @@ test('what an environment only folds runs in the process of its tasks, and what 
   const host = await EnvironmentHost.open({ modules: [HOUSES], keepLoadedMs: 0, log: () => undefined });
   try {
     await play(host, 'fold');
-    await expect.poll(() => host.pids().length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => host.pids().length).toBe(1);
     await play(host, 'replay');
     expect(host.pids()).toHaveLength(2);
   } finally {
     await host.close();
   }
-}, 60_000);
+});
 
 test('a process that has only said what its module has ends', async () => {
   const host = await EnvironmentHost.open({ modules: [HOUSES], keepLoadedMs: 0, log: () => undefined });
   try {
-    await expect.poll(() => host.pids(), { timeout: 10_000 }).toEqual([]);
+    await expect.poll(() => host.pids()).toEqual([]);
     expect(host.environments.has('house-fold')).toBe(true);
   } finally {
     await host.close();
   }
-}, 60_000);
+});

@@ -29,7 +29,7 @@ async function callAs(
   const { observation } = await host.environments.get(environment)!.call(call, {
     idempotencyKey: `run/rl/1/${group}/0/1`,
     attempt: 1,
-    signal: AbortSignal.timeout(100_000),
+    signal: AbortSignal.timeout(240_000),
     session: someSession,
     incident: (incident) => incidents.push(incident),
     ...(heartbeat && { heartbeat }),
@@ -74,7 +74,6 @@ describe('a tool that', () => {
       ]);
       expect(await callAs('polluting-none', 1)).toEqual({ text: '5' });
     },
-    120_000,
   );
 
   test.each([
@@ -110,7 +109,6 @@ describe('a tool that', () => {
       });
       expect(incidents).toMatchObject([{ environment: `polluting-${kind}` }]);
     },
-    120_000,
   );
 
   test('gives a hundred thousand heartbeats in a loop has the worker hear the last', async () => {
@@ -118,7 +116,7 @@ describe('a tool that', () => {
     expect(await callAs('polluting-beats', 0, [], (details) => heard.push(details))).toEqual({ text: '5' });
     expect(heard.at(-1)).toBe(1e5);
     expect(heard.length).toBeLessThan(10);
-  }, 120_000);
+  });
 
   test('prints a hundred megabytes leaves a megabyte in the log, and a line that says so', async () => {
     let [printed, text] = [0, ''];
@@ -130,20 +128,20 @@ describe('a tool that', () => {
     try {
       expect(await callAs('polluting-flood', 0)).toEqual({ text: '5' });
       // What was printed comes by another way than the answer.
-      await expect.poll(() => text, { timeout: 20_000 }).toContain(`[the code of ${MODULE} prints more than`);
+      await expect.poll(() => text).toContain(`[the code of ${MODULE} prints more than`);
     } finally {
       writing.mockRestore();
     }
     expect(printed).toBeGreaterThan(1e6);
     expect(printed).toBeLessThan(4e6);
-  }, 120_000);
+  });
 
   test('ends its process leaves no detached process behind', async () => {
     let children: number[] = [];
     const calling = callAs('polluting-detached-exit', 0, [], (pids) => (children = pids as number[]));
     await expect(calling).rejects.toMatchObject({ type: 'host-died' });
     expect(children).toHaveLength(1);
-    await expect.poll(() => children.filter(isRunning), { timeout: 5000 }).toEqual([]);
+    await expect.poll(() => children.filter(isRunning)).toEqual([]);
   });
 });
 
@@ -180,7 +178,7 @@ test('what users started detached ends when their host is closed', async () => {
   await started;
   expect(children.filter(isRunning)).toHaveLength(2);
   await own.close();
-  await expect.poll(() => children.filter(isRunning), { timeout: 5000 }).toEqual([]);
+  await expect.poll(() => children.filter(isRunning)).toEqual([]);
 });
 
 function isRunning(pid: number): boolean {

@@ -47,7 +47,7 @@ afterEach(async () => {
 const seen = (what: string, times = 1) =>
   until(
     async () => (events.filter((text) => text.includes(what)).length >= times ? true : undefined),
-    30_000,
+    120_000,
     () => `"${what}" was not said ${times} time(s): ${events.join('; ')}`,
   );
 

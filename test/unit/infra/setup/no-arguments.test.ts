@@ -23,7 +23,7 @@ test.each(programs)('%s refuses what it does not know, and sets nothing up', (_,
     cwd: ROOT,
     encoding: 'utf8',
     // It ends by itself; a download would not have.
-    timeout: 20_000,
+    timeout: 200_000,
   });
   expect(stderr).toContain('--nosuch');
   expect(status).toBe(1);

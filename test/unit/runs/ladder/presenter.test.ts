@@ -4,7 +4,7 @@ import { Presenter } from '../../../../runs/ladder/presenter.ts';
 
 let presenter: Presenter;
 /** A busy machine takes its time to start a process. */
-const open = (module?: string, patienceMs = 40_000): Presenter =>
+const open = (module?: string, patienceMs = 120_000): Presenter =>
   (presenter = new Presenter(
     {
       modules: module === undefined ? [] : [path.resolve('test/support', module)],
@@ -42,7 +42,7 @@ test('what hangs over a subject is waited for no longer than a reader has patien
   let asked = 0;
   const started = async () =>
     (await hostile.present('hostile-present', { does: 'fine', asked: ++asked })).problem;
-  await expect.poll(started, { timeout: 40_000, interval: 100 }).toBeNull();
+  await expect.poll(started, { interval: 100 }).toBeNull();
   expect((await hostile.present('hostile-present', { does: 'hang' })).problem).toContain('showed nothing');
 });
 

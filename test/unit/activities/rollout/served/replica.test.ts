@@ -1,8 +1,11 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { Replica } from '../../../../../activities/rollout/served/replica.ts';
 
 test('all that fails when a server dies is one failure: it is left alone as if one request had failed', () => {
   const replica = new Replica({ server: 'vllm', requestSeconds: 1 }, 'http://127.0.0.1:1');
+  // No time goes by between a rest and the question how long it is.
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
+  onTestFinished(() => clock.mockRestore());
   onTestFinished(() => replica.close());
   for (let i = 0; i < 64; i++) replica.rest();
   expect(replica.restsFor()).toBeGreaterThan(0);

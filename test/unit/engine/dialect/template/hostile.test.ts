@@ -23,13 +23,9 @@ const render = (source: string): string =>
     addGenerationPrompt: true,
   });
 
-test.each(Object.entries(BOMBS))(
-  '%s: a template that does not come to an end is refused',
-  (_, source) => {
-    expect(() => render(source)).toThrow(/The checkpoint's chat template does not render the conversation/u);
-  },
-  60_000,
-);
+test.each(Object.entries(BOMBS))('%s: a template that does not come to an end is refused', (_, source) => {
+  expect(() => render(source)).toThrow(/The checkpoint's chat template does not render the conversation/u);
+});
 
 test.each([
   ['too long', 'x'.repeat(200_001), 'has 200001 letters'],

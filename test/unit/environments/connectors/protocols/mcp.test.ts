@@ -13,6 +13,7 @@ import { defineEnvironment } from '../../../../../environments/contract/environm
 import type { Environment, Tool, ToolContext } from '../../../../../environments/contract/environment.ts';
 import { mcpSessions, mcpTools } from '../../../../../environments/connectors/protocols/mcp.ts';
 import type { ActedFully } from '../../../../../environments/contract/session.ts';
+import { isAlive } from '../../../../../infra/setup/file-lock.ts';
 import { playCalls } from '../../../../support/play-calls.ts';
 import { ServerProcess } from '../../../../support/protocol-servers/start.ts';
 import { until } from '../../../../support/run-client.ts';
@@ -71,13 +72,17 @@ describe('server-everything from npm', () => {
         images: [{ mediaType: 'image/png', data: expect.stringMatching(/^iVBORw0KGgo/u) as string }],
       });
       const signs: unknown[] = [];
-      const slow = { duration: 0.2, steps: 4 };
-      await run(tools, 'trigger-long-running-operation', slow, {
-        heartbeat: (details) => signs.push(details),
+      // It goes on until two are heard: the library forgets signs that it reads together with the end.
+      const heard = new AbortController();
+      const slow = { duration: 600, steps: 12_000 };
+      const running = run(tools, 'trigger-long-running-operation', slow, {
+        signal: heard.signal,
+        heartbeat: (details) => signs.push(details) === 2 && heard.abort(new Error('enough')),
       });
+      await expect(running).rejects.toThrow('enough');
       expect(signs.slice(0, 2)).toEqual([
-        { progress: 1, total: 4 },
-        { progress: 2, total: 4 },
+        { progress: 1, total: 12_000 },
+        { progress: 2, total: 12_000 },
       ]);
     },
   );
@@ -303,13 +308,13 @@ describe('a server of tools without state', () => {
 
   test('is told that a call is called off', async () => {
     const calledOff = new AbortController();
-    const calling = run(tools, 'slow', { seconds: 60 }, { signal: calledOff.signal });
+    const calling = run(tools, 'slow', { seconds: 600 }, { signal: calledOff.signal });
     await run(tools, 'total');
     calledOff.abort(new Error('enough'));
     await expect(calling).rejects.toThrow('enough');
     await until(
       async () => (await logged()).includes('cancelled') || undefined,
-      5000,
+      120_000,
       () => 'it was not told',
     );
   });
@@ -391,7 +396,8 @@ describe('a server with state', () => {
     ]);
     const pids = both.map(({ observations }) => Number(observations[0]!.text));
     expect(new Set(pids).size).toBe(2);
-    for (const pid of pids) expect(() => process.kill(pid, 0)).toThrow('ESRCH');
+    // The library waits for an end of two seconds, and then kills what it no longer waits for.
+    await expect.poll(() => pids.filter(isAlive)).toEqual([]);
   });
 
   test('comes back by its calls where the process is another one', async () => {

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { WebSocketServer } from 'ws';
 import type { WebSocket } from 'ws';
 import { nemoGym } from '../../../../../environments/connectors/protocols/nemo-gym.ts';
@@ -51,6 +51,17 @@ async function serving(
 
 const json = (response: ServerResponse, value: unknown, status = 200): void =>
   void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+
+const MINUTE = 60_000;
+/** The minute that a tool has goes by when its server says so, and no other does. */
+const withLimit = async (work: () => Promise<void>): Promise<void> => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  try {
+    await work();
+  } finally {
+    vi.useRealTimers();
+  }
+};
 
 /** A schema in so many others. */
 const nested = (levels: number): string => `${'{"properties":'.repeat(levels)}{}${'}'.repeat(levels)}`;
@@ -174,12 +185,14 @@ describe('ORS', () => {
       (_, response) => void response.end(event('end', nested(2000))),
       { type: 'server-answer', message: expect.stringContaining('more than 256 levels') as string },
     ],
-    ['nothing at all', () => undefined, { type: 'timeout' }],
+    ['nothing at all', () => void vi.advanceTimersByTime(MINUTE), { type: 'timeout' }],
   ])('a call that is answered with %s is a failure, and its session is closed', async (_, call, error) => {
     const { url, paths } = await server(call);
-    const environment = await ors({ url, limits: { timeoutSeconds: 'message' in error ? 10 : 0.3 } });
-    const playing = playCalls(environment, [pay], { attempts: 1 });
-    await expect(playing).rejects.toMatchObject({ boundary: 'tool', ...error });
+    const environment = await ors({ url, limits: { timeoutSeconds: 60 } });
+    await withLimit(async () => {
+      const playing = playCalls(environment, [pay], { attempts: 1 });
+      await expect(playing).rejects.toMatchObject({ boundary: 'tool', ...error });
+    });
     // Whoever called does not wait for it.
     await expect.poll(() => paths.at(-1)).toBe('/delete');
   });
@@ -263,18 +276,15 @@ describe('OpenEnv', () => {
       { type: 'server-error' },
     ],
     ['nothing, and hangs up', (socket) => socket.terminate(), { type: 'session-lost' }],
-    ['nothing at all', () => undefined, { type: 'timeout' }],
-  ])(
-    'a step that is answered with %s is a failure, and the connection is closed',
-    async (answer, step, error) => {
-      const { environment, closed } = await server(step, answer === 'nothing at all' ? 0.3 : 60);
-      await expect(playCalls(environment, [act], { attempts: 1 })).rejects.toMatchObject({
-        boundary: 'tool',
-        ...error,
-      });
-      await expect.poll(closed).toBe(2);
-    },
-  );
+    ['nothing at all', () => void vi.advanceTimersByTime(MINUTE), { type: 'timeout' }],
+  ])('a step that is answered with %s is a failure, and the connection is closed', async (_, step, error) => {
+    const { environment, closed } = await server(step);
+    await withLimit(async () => {
+      const playing = playCalls(environment, [act], { attempts: 1 });
+      await expect(playing).rejects.toMatchObject({ boundary: 'tool', ...error });
+    });
+    await expect.poll(closed).toBe(2);
+  });
 
   test('tools that an environment lists are called by name; what they would not do is the policy’s to read', async () => {
     const { url, server: http } = await serving((_, response) =>
@@ -457,14 +467,14 @@ describe('NeMo Gym', () => {
 
     test('the connection beside a session lasts', async () => {
       process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
-      const { url, server } = await serving(counting(), 0, { ...CERTIFICATE, handshakeTimeout: 2000 });
+      const { url, server } = await serving(counting(), 0, { ...CERTIFICATE, handshakeTimeout: MINUTE });
       let withoutHandshake = 0;
       server.on('connection', () => withoutHandshake++).on('secureConnection', () => withoutHandshake--);
       server.on('tlsClientError', () => withoutHandshake--);
       const settled = (): Promise<void> =>
         until(
           () => Promise.resolve(withoutHandshake === 0 || undefined),
-          10_000,
+          2 * MINUTE,
           () => 'the server waits for a handshake still',
         ).then(() => undefined);
       const environment = await environmentAt(url, { resume: 'pin' });
@@ -500,7 +510,11 @@ describe('NeMo Gym', () => {
       { '/add': (_, response) => json(response, { detail: 'Not Found' }, 404) },
       { boundary: 'tool', type: 'nemo-gym' },
     ],
-    ['a tool that hangs', { '/add': () => undefined }, { boundary: 'tool', type: 'timeout' }],
+    [
+      'a tool that hangs',
+      { '/add': () => void vi.advanceTimersByTime(MINUTE) },
+      { boundary: 'tool', type: 'timeout' },
+    ],
     [
       'a seed that is refused',
       { '/seed_session': (_, response) => json(response, {}, 422) },
@@ -516,12 +530,13 @@ describe('NeMo Gym', () => {
       { '/verify': (_, response) => void response.end('yes') },
       { type: 'server-answer' },
     ],
-  ])('%s is a failure, never a zero', async (what, other, error) => {
+  ])('%s is a failure, never a zero', async (_, other, error) => {
     const { url } = await serving(counting(other));
-    const limits = { timeoutSeconds: what === 'a tool that hangs' ? 0.3 : 60 };
-    const environment = await environmentAt(url, { limits });
-    const playing = playCalls(environment, [add], { attempts: 1 });
-    await expect(playing).rejects.toMatchObject({ boundary: 'environment', ...error });
+    const environment = await environmentAt(url, { limits: { timeoutSeconds: 60 } });
+    await withLimit(async () => {
+      const playing = playCalls(environment, [add], { attempts: 1 });
+      await expect(playing).rejects.toMatchObject({ boundary: 'environment', ...error });
+    });
   });
 
   test('what a tool’s server would not take is the policy’s to read', async () => {

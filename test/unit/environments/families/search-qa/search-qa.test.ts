@@ -53,7 +53,7 @@ describe('BM25', () => {
 });
 
 describe('questions', () => {
-  beforeAll(() => environment.prepare!(), 60_000);
+  beforeAll(() => environment.prepare!());
 
   test('are as many as is said before WordNet is read', () => {
     for (const split of SPLITS) {

@@ -410,7 +410,7 @@ test('the recipe has room for what an expert writes and reads', async () => {
   expect(after).toBeLessThanOrEqual(0.85 * sampling.maxCompletionTokens);
   expect(100 + sampling.maxCompletionTokens).toBeLessThanOrEqual(model.maxPositions);
   expect(sampling.maxTurns).toBe(MOST_SEARCHES + 1);
-}, 120_000);
+});
 
 /**
  * Who can be Q, by trying: an unknown is somebody for whom every sentence about it is true. Knows neither the formal form

@@ -9,6 +9,8 @@ import type { Sessions } from '../../../../../environments/contract/session.ts';
 import { HouseServer, houseWith, WAYS } from '../../../../support/houses.ts';
 
 const { signal } = new AbortController();
+/** It only ends what hangs. */
+const SOON = { timeout: 120_000 };
 const go = (room: string): ToolCall => ({ name: 'go', arguments: { room } });
 const light: ToolCall = { name: 'light', arguments: {} };
 const look: ToolCall = { name: 'look', arguments: {} };
@@ -257,7 +259,7 @@ describe('the last word of a session', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
       const never = ending(() => new Promise(() => undefined), endSeconds).catch((error: unknown) => error);
-      await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
+      await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1), SOON);
       vi.advanceTimersByTime(1000 * limit);
       const message = `a session of house-fold took longer than ${limit} s to end`;
       expect(await never).toMatchObject({ boundary: 'environment', type: 'end', message });
@@ -272,7 +274,7 @@ describe('the last word of a session', () => {
       let say!: (answer: object) => void;
       const begun = vi.fn(() => new Promise<object>((resolve) => (say = resolve)));
       const said = ending(begun, null);
-      await vi.waitFor(() => expect(begun).toHaveBeenCalled());
+      await vi.waitFor(() => expect(begun).toHaveBeenCalled(), SOON);
       vi.advanceTimersByTime(3_600_000);
       say({ reward: 1 });
       expect(await said).toEqual({ reward: 1 });

@@ -42,7 +42,7 @@ print([*found, *[name for name in os.environ if name not in ('LANG', 'PYTHONHOME
     (await openSandbox({ prefer })).run({
       argv: [...run, program],
       stdin,
-      limits: { wallSeconds: 30, cpuSeconds: 30, ...limits },
+      limits: { wallSeconds: 120, cpuSeconds: 120, ...limits },
     });
 
   test('reads what it is given, prints, and says how it ended', async () => {

@@ -451,7 +451,7 @@ describe('the API key', () => {
     vi.stubEnv('JUDGE_KEY', KEY);
     const asked = async (reply: Reply, key?: string) => {
       const server = await serve(() => reply, key === undefined ? {} : { key });
-      const verifier = politeness(server.baseUrl, { apiKeyEnv: 'JUDGE_KEY', limits: { timeoutSeconds: 5 } });
+      const verifier = politeness(server.baseUrl, { apiKeyEnv: 'JUDGE_KEY', limits: { timeoutSeconds: 60 } });
       const result = await verdict(verifier).catch((error: unknown) => error);
       const { message, stack, cause } = result as Error;
       return `${JSON.stringify(result)} ${message} ${stack} ${JSON.stringify(cause)}`;

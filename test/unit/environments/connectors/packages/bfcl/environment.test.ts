@@ -14,7 +14,7 @@ await withPackages('bfcl', () => {
         }
       }
     }
-  }, 60_000);
+  });
 
   test('the calls of its own answers score 1, and those without one of them mostly do not', async () => {
     for (const level of bfcl.levels) {
@@ -29,7 +29,7 @@ await withPackages('bfcl', () => {
       }
       expect(missed).toBeGreaterThan(tasks.length / 2);
     }
-  }, 60_000);
+  });
 
   test('what is called where something is missing shows in the states after the next request, as in BFCL', async () => {
     const finish = { name: 'finish_request', arguments: {} };

@@ -16,7 +16,7 @@ await withPackages('textworld', () => {
     expect(await play(textworld, task.ref, calls, [1, 2])).toEqual(won);
     const { scores } = await play(textworld, task.ref, [{ name: 'do', arguments: { command: 'dance' } }]);
     expect(scores).toEqual([0]);
-  }, 120_000);
+  });
 
   test('what is said to the interpreter and not to the game is refused, wherever it stands', async () => {
     const [{ task } = {}] = await tasksOf(textworld, 1, 1);
@@ -38,5 +38,5 @@ await withPackages('textworld', () => {
       expect(observations[n], command).toMatchObject({ error: 'tool-error' });
     }
     expect(observations.at(-1)!.text).toMatch(/You can:/u);
-  }, 120_000);
+  });
 });
