@@ -1,7 +1,7 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ToolCall } from '../../core/episode/episode.ts';
-import type { Task } from '../../environments/contract/environment.ts';
+import type { Task, ToolContext } from '../../environments/contract/environment.ts';
 import type {
   Acted,
   Attached,
@@ -12,13 +12,23 @@ import type {
 import { houseWith, WAYS } from './houses.ts';
 
 // Houses as a host loads them. A call takes a moment, in which its process, whose number is then in HOUSES_PID, can be
-// killed. The houses of `reattach` stand on a server, which HOUSES_URL names. In `house-pin-slow` one goes by long calls.
+// killed. The houses of `reattach` stand on a server, which HOUSES_URL names. In `house-pin-slow` one goes by long calls:
+// those of episodes whose name begins as the file HOUSES_HOLD says wait as long as there is this file.
 
-const { HOUSES_PID, HOUSES_URL, HOUSES_MS = '100' } = process.env;
+const { HOUSES_PID, HOUSES_URL, HOUSES_HOLD, HOUSES_MS = '100' } = process.env;
 
 async function held(): Promise<void> {
   if (HOUSES_PID !== undefined) writeFileSync(HOUSES_PID, String(process.pid));
   await wait(Number(HOUSES_MS));
+}
+
+async function waits(context: ToolContext): Promise<void> {
+  const { idempotencyKey, signal } = context;
+  while (HOUSES_HOLD !== undefined && existsSync(HOUSES_HOLD)) {
+    if (!idempotencyKey.startsWith(readFileSync(HOUSES_HOLD, 'utf8'))) return;
+    context.heartbeat(null);
+    await wait(50, undefined, { signal });
+  }
 }
 
 async function ask<T>(path: string, body: object = {}): Promise<T> {
@@ -47,9 +57,10 @@ const reattach: Sessions = {
 
 const slow = <S extends Session>(session: S): S =>
   Object.assign(Object.create(session) as S, {
-    act: async (...call: Parameters<Session['act']>): Promise<Acted> => {
+    act: async (call: ToolCall, context: ToolContext): Promise<Acted> => {
       await held();
-      return session.act(...call);
+      if (call.name === 'go') await waits(context);
+      return session.act(call, context);
     },
   });
 

@@ -43,7 +43,7 @@ export async function killedInCourse<T>(
   cut.catch(() => undefined);
   await until(
     () => Promise.resolve(processesBelow(running).length > 0 || undefined),
-    20_000,
+    120_000,
     () => `there is no ${running}`,
   );
   killAll(processesBelow(killed));

@@ -33,7 +33,7 @@ export class RunClient {
   async progress(
     handle: WorkflowHandle,
     wanted: (progress: Progress) => boolean,
-    timeoutMs = 120_000,
+    timeoutMs = 240_000,
   ): Promise<Progress> {
     let last: unknown;
     return until(
@@ -94,7 +94,7 @@ export class RunClient {
   }
 
   /** Events of a workflow's history, once neither it nor anything that it started runs. */
-  settled(workflowId: string, timeoutMs = 30_000): Promise<number> {
+  settled(workflowId: string, timeoutMs = 120_000): Promise<number> {
     return until(
       async () => {
         const handle = this.client.workflow.getHandle(workflowId);
@@ -149,6 +149,6 @@ export const untilBegun = ({ client }: RunClient, workflowId: string): Promise<t
           () => true as const,
           () => undefined,
         ),
-    20_000,
+    120_000,
     () => `${workflowId} does not begin`,
   );

@@ -124,7 +124,7 @@ async function running(
 const untilGone = (pid: number) =>
   until(
     async () => (isAlive(pid) ? undefined : true),
-    30_000,
+    120_000,
     () => `process ${pid} lives on`,
   );
 

@@ -13,7 +13,7 @@ import { DONE } from '../../support/ended.ts';
 let installation: LadderInstallation;
 beforeAll(async () => {
   installation = await startLadderInstallation();
-}, 240_000);
+}, 300_000);
 afterEach(() => installation.releaseAll());
 afterAll(() => installation?.remove());
 
@@ -99,7 +99,7 @@ const open = (type: string): Promise<string[]> =>
       }
       return found.length > 0 ? found : undefined;
     },
-    60_000,
+    120_000,
     () => `there is no open ${type}`,
   );
 
@@ -179,7 +179,7 @@ test('a workflow of a misspelt type fails at once, and says which there are', as
     /^there is no workflow "curiculum"; did you mean "curriculum"\? There are: .*, verificationSweep/,
   );
   expect(await failure('x'.repeat(900), [])).toMatch(/^there is no workflow "x{100}"\. There are: /);
-}, 30_000);
+}, 300_000);
 
 test('a misspelt signal is shown by the run, with the nearest name, and changes nothing', async () => {
   const { runs } = installation;
@@ -221,4 +221,4 @@ test('every workflow that is started with garbage fails at once and says why', a
       ),
     ),
   );
-}, 60_000);
+}, 300_000);

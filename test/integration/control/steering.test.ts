@@ -14,7 +14,7 @@ import { until } from '../../support/run-client.ts';
 let installation: LadderInstallation;
 beforeAll(async () => {
   installation = await startLadderInstallation();
-}, 240_000);
+}, 300_000);
 afterEach(() => installation.releaseAll());
 afterAll(() => installation?.remove());
 
@@ -126,6 +126,6 @@ async function withdrawn(names: string[]): Promise<void> {
   for (const name of names) {
     const heard = async () =>
       (await ledger(name)).some((entry) => entry.kind === 'verdict' && entry.type === 'withdrawn');
-    await expect.poll(heard, { timeout: 30_000 }).toBe(true);
+    await expect.poll(heard, { timeout: 120_000 }).toBe(true);
   }
 }

@@ -58,7 +58,7 @@ beforeAll(async () => {
     `/runs/${OVER}/reweigh/rl/1?format.weight=0.4&format.role=penalty&truncated=mask`,
   ];
   pages = await crawl(base, { also });
-}, 240_000);
+}, 300_000);
 
 afterAll(async () => {
   await onlyShows?.close();
@@ -387,7 +387,7 @@ describe.runIf(hasChromium())('in a browser', () => {
         }
         await until(
           async () => ((await stale.innerText()).trim() === '' ? true : undefined),
-          60_000,
+          120_000,
           () => 'the page does not recover',
         );
       });

@@ -24,7 +24,7 @@ beforeAll(async () => {
     env: { GRADUS_BLOB_CACHE: path.join(import.meta.filename, 'no-folder') },
     processes: PROCESSES,
   });
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   await installation?.remove();
   await rm(backup, { recursive: true, force: true });

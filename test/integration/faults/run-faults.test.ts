@@ -72,7 +72,7 @@ async function restartWorker(role: Role): Promise<void> {
   process.kill(pid, 'SIGKILL');
   await until(
     async () => ([undefined, pid].includes(installation.workers.pid(role)) ? undefined : true),
-    30_000,
+    120_000,
     () => `the ${role} worker did not come back`,
   );
   await installation.workers.ready();
@@ -118,7 +118,7 @@ test('the object store is away for some seconds: the run waits and ends as it wo
       }
       return undefined;
     },
-    30_000,
+    120_000,
     () => 'no activity tries again',
   );
   await installation.stack.objectStore.restart();
@@ -136,7 +136,7 @@ test('a damaged batch stops no run: a person is asked, restores it, and the run 
   try {
     await until(
       async () => ((await store.head(key)) === undefined ? undefined : true),
-      30_000,
+      120_000,
       () => 'no batch was written',
     );
     await flipByte(key);
@@ -196,7 +196,7 @@ test('a damaged checkpoint is asked about once for all groups; the run goes on i
     const query = `WorkflowId STARTS_WITH '${handle.workflowId}/rl/' AND ExecutionStatus = 'Running'`;
     await until(
       async () => ((await runs.client.workflow.count(query)).count === 4 ? true : undefined),
-      30_000,
+      120_000,
       () => 'not every group is there',
     );
     for await (const { workflowId } of runs.client.workflow.list({ query })) await runs.settled(workflowId);

@@ -40,7 +40,7 @@ beforeAll(async () => {
     },
   });
   store = await ObjectStore.connect(installation.settings.store);
-}, 240_000);
+}, 300_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();

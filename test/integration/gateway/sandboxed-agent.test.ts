@@ -80,7 +80,7 @@ const failed = (why: RegExp) => ({
   row: null,
 });
 
-describe.skipIf(!bubblewrap)(`an agent in the sandbox${LEFT_OUT}`, { timeout: 60_000 }, () => {
+describe.skipIf(!bubblewrap)(`an agent in the sandbox${LEFT_OUT}`, { timeout: 300_000 }, () => {
   test('works to its end with the SDK that it is used to, and samples what it samples without a sandbox', async () => {
     const checkout = fileURLToPath(new URL('../../../', import.meta.url));
     const examples = path.join(checkout, 'examples');
@@ -178,13 +178,13 @@ describe.skipIf(!bubblewrap)(`an agent in the sandbox${LEFT_OUT}`, { timeout: 60
     const alive = (): number[] => processesBelow(`sleep\0${mark}`);
     await until(
       () => Promise.resolve(alive().length >= 2 || undefined),
-      30_000,
+      120_000,
       () => 'the agent was not started',
     ).finally(() => worker.kill('SIGKILL'));
     const pids = alive();
     await until(
       () => Promise.resolve(pids.some(isThere) ? undefined : true),
-      10_000,
+      120_000,
       () => 'the agent goes on without its worker',
     );
   });

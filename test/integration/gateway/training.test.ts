@@ -29,7 +29,7 @@ let store: ObjectStore;
 beforeAll(async () => {
   installation = await startTestInstallation();
   store = await ObjectStore.connect(installation.settings.store);
-}, 240_000);
+}, 300_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();
@@ -84,7 +84,7 @@ test('killed in mid-episode, the worker and an agent, the run ends with the same
   await killAndReplace(workers, 'rollout');
   const next = await until(
     () => Promise.resolve(processesBelow(gate).find((pid) => !before.has(pid))),
-    60_000,
+    120_000,
     () => 'no agent was started again',
   );
   killAll([next]);

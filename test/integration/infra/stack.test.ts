@@ -126,7 +126,7 @@ describe('kill -9', () => {
     const stack = await start('a', { onEvent: (text) => events.push(text) });
     await put(stack.objectStore, 'kept', 'bytes');
     process.kill(stack.objectStore.pid, 'SIGKILL');
-    await vi.waitFor(() => expect(events).toContain('the object store is back'), { timeout: 15_000 });
+    await vi.waitFor(() => expect(events).toContain('the object store is back'), { timeout: 120_000 });
     expect(await get(stack.objectStore, 'kept')).toBe('bytes');
   });
 
@@ -171,9 +171,9 @@ test.runIf(cli !== undefined)(
       expect((await fetch(stack.temporal.uiAddress!)).status).toBe(200);
 
       process.kill(stack.temporal.pid, 'SIGKILL');
-      await vi.waitFor(() => expect(events).toContain('the Temporal server is back'), { timeout: 30_000 });
+      await vi.waitFor(() => expect(events).toContain('the Temporal server is back'), { timeout: 120_000 });
       expect(await statusOf(stack, id)).toBe('RUNNING');
-      await vi.waitFor(async () => expect(await listed(stack, id)).toEqual([id]), { timeout: 15_000 });
+      await vi.waitFor(async () => expect(await listed(stack, id)).toEqual([id]), { timeout: 120_000 });
     } finally {
       vi.unstubAllEnvs();
     }

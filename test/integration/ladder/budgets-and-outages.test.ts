@@ -15,7 +15,7 @@ import { DONE, isDone } from '../../support/ended.ts';
 let installation: LadderInstallation;
 beforeAll(async () => {
   installation = await startLadderInstallation();
-}, 240_000);
+}, 300_000);
 afterEach(() => installation.releaseAll());
 afterAll(() => installation?.remove());
 
@@ -162,7 +162,7 @@ test('what a tier does not say before its deadline is pending, is not trained on
   await release();
   await until(
     async () => (await status('pending'))?.waiting === 0 || undefined,
-    30_000,
+    120_000,
     () => 'the verdicts did not come',
   );
   await run.signal('resume');

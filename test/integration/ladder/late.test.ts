@@ -21,7 +21,7 @@ beforeAll(async () => {
       'frontend.WorkflowTimeSkippingEnabled': true,
     },
   });
-}, 240_000);
+}, 300_000);
 afterEach(() => installation.releaseAll());
 afterAll(() => installation?.remove());
 

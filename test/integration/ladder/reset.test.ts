@@ -11,7 +11,7 @@ import { resetToBegin } from '../../support/reset.ts';
 let installation: LadderInstallation;
 beforeAll(async () => {
   installation = await startLadderInstallation();
-}, 240_000);
+}, 300_000);
 afterAll(() => installation?.remove());
 
 /** A run to the end of its ladder, and the same once more from its beginning. `meanwhile` is done when the first has ended. */

@@ -17,7 +17,7 @@ beforeAll(async () => {
       GRADUS_TIER_RATE: `high-fidelity=${RATE}`,
     },
   });
-}, 240_000);
+}, 300_000);
 afterEach(() => installation.releaseAll());
 afterAll(() => installation?.remove());
 
@@ -72,7 +72,7 @@ test('a tier computes no more at once than its own concurrency allows', async ()
   };
   await until(
     async () => (await started(others)) === 6 || undefined,
-    30_000,
+    120_000,
     () => 'the other tier has not begun all of its six',
   );
   expect(await started(asked)).toBe(2);

@@ -49,7 +49,7 @@ beforeAll(async () => {
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Exported);
-}, 240_000);
+}, 300_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();

@@ -22,7 +22,7 @@ beforeAll(async () => {
     return { ...others, verifier: { ...verifier, verifyGroup: verifyHeldUp(rollingOut) } };
   });
   dashboard = await openDashboard(lab.settings, { actions: true, temporalUi: null });
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   for (const gate of rollingOut.values()) gate.open();
   await dashboard?.close();
@@ -40,7 +40,7 @@ test('of two people who answer at once, on a page and in a terminal, one is told
   const at = new URL(`/runs/${run}`, dashboard.url);
   const token = await until(
     async () => /name="token" value="([^"]+)"/.exec(await (await fetch(at)).text())?.[1],
-    20_000,
+    120_000,
     () => 'the page has no forms',
   );
   for (const id of ['1', '2', '3']) {
@@ -99,7 +99,7 @@ test('who watches a run sees its end, though Temporal was away meanwhile', async
   const hears = (what: string, times: number) =>
     until(
       () => Promise.resolve(lines.filter((line) => line.includes(what)).length === times || undefined),
-      60_000,
+      120_000,
       () => `the command has not said "${what}" ${times} times: ${lines.join('\n')}`,
     );
   for (const times of [1, 2]) {

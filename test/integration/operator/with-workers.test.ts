@@ -102,7 +102,7 @@ beforeAll(async () => {
   lab = await startWorkflowLab(activities, { dynamicConfig: DELETES_SOON });
   gradus = gradusCommand(lab.stack);
   sources = { store, temporal: lab.runs.client };
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   for (const gate of [...slow.values(), ...failing.values()]) gate.open();
   await alerting?.stop();
@@ -121,7 +121,7 @@ async function whyWhen(run: string, wanted: (reason: Reason) => boolean): Promis
       // Where others are at work, too, a run may not answer at once.
       return last.problems.length === 0 && last.reasons.some(wanted) ? last : undefined;
     },
-    40_000,
+    120_000,
     () => `${run} waits for something else: ${JSON.stringify(last)}`,
   );
 }
@@ -244,7 +244,7 @@ test('what is tried again is told from what nobody serves, and both from a quest
       const { rows } = await readRuns(sources, { patienceMs: 10_000 });
       return rows[0]?.from === 'progress' ? rows[0] : undefined;
     },
-    40_000,
+    120_000,
     () => 'no run answers',
   );
   expect(first).toMatchObject({ run: 'asks', status: 'waiting' });
@@ -255,7 +255,7 @@ test('what is tried again is told from what nobody serves, and both from a quest
     until(
       async () =>
         hook.got.find((one) => Object.entries(alert).every(([name, value]) => Object(one)[name] === value)),
-      40_000,
+      120_000,
       () => `${JSON.stringify(alert)} was not told: ${JSON.stringify(hook.got)}`,
     );
   expect((await told({ kind: 'question', run: 'asks', over: false })).text).toContain('runs/x/batch is gone');
@@ -389,7 +389,7 @@ test('a run is started once, says its name, and a spec that the workers refuse i
           () => undefined,
           (error: unknown) => (error instanceof WorkflowNotFoundError ? true : undefined),
         ),
-    40_000,
+    120_000,
     () => 'the refused run is still there',
   );
 });

@@ -80,10 +80,10 @@ beforeAll(async () => {
       const over = await client.workflow.count('ExecutionStatus = "Terminated"');
       return count >= MANY + 3 && over.count === 1 ? true : undefined;
     },
-    60_000,
+    120_000,
     () => 'visibility does not list what was started',
   );
-}, 240_000);
+}, 300_000);
 
 test('hundreds of runs are listed as far as they are known, without waiting for workers', async () => {
   const begun = performance.now();
@@ -262,7 +262,7 @@ test('a run is deleted with all that Temporal and the store have of it, and noth
       const all = await planDeletion(sources, 'wrong');
       return all.executions.length === 2 && all.refusals.length === 0 ? all : undefined;
     },
-    30_000,
+    120_000,
     () => 'what was terminated is not listed',
   );
   await deleteRun(sources, found);

@@ -75,7 +75,7 @@ test('an episode is played to its end with rewards, and its connection is closed
   const { episode_id } = ended.info as { episode_id: string };
   await until(
     async () => server.said.includes(`closed ${episode_id}`) || undefined,
-    5000,
+    30_000,
     () => 'the session is not closed',
   );
 });
@@ -101,7 +101,7 @@ test('what the environment’s own code throws is a failure, and its session is 
   // Three attempts, and one for the prompt.
   await until(
     async () => server.said.length >= before + 4 || undefined,
-    5000,
+    30_000,
     () => 'sessions are not closed',
   );
 });

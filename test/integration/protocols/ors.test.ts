@@ -77,7 +77,7 @@ test('an episode is played to its end with rewards, what its schema has not is r
   // One session for the prompt, one for the episode.
   await until(
     async () => server.said.filter((line) => line === 'closed 5').length >= 2 || undefined,
-    5000,
+    30_000,
     () => `sessions are not closed: ${server.said.join()}`,
   );
 });
@@ -137,7 +137,7 @@ test('a tool that fails there is a failure here, and its session is closed', asy
   });
   await until(
     async () => server.said.length >= before + 2 || undefined,
-    5000,
+    30_000,
     () => 'the session is not closed',
   );
 });

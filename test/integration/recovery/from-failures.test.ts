@@ -18,7 +18,7 @@ beforeAll(async () => {
   installation = await startTestInstallation({
     dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 },
   });
-}, 120_000);
+}, 300_000);
 
 afterAll(() => installation?.remove());
 

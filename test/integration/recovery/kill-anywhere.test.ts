@@ -48,7 +48,7 @@ beforeAll(async () => {
   runs = await RunClient.connect(settings);
   const handle = await runs.start('left-alone', spec);
   leftAlone = await handle.result();
-}, 240_000);
+}, 300_000);
 
 afterAll(async () => {
   store?.close();

@@ -36,7 +36,7 @@ beforeAll(async () => {
   });
   runs = await RunClient.connect(settings);
   store = await ObjectStore.connect(settings.store);
-}, 240_000);
+}, 300_000);
 
 afterAll(async () => {
   store?.close();

@@ -19,7 +19,7 @@ beforeAll(async () => {
   installation = await startTestInstallation({
     dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 },
   });
-}, 120_000);
+}, 300_000);
 
 afterAll(() => installation?.remove());
 
@@ -32,7 +32,7 @@ const weightsOf = async (run: string, spec: object): Promise<string> => {
 test('without lag a run ends with the weights of an on-policy one', async () => {
   const plain = await weightsOf('plain', tinySpecCollecting({ kind: 'on-policy' }));
   expect(await weightsOf('no-lag', tinySpecCollecting({ kind: 'pipelined', lag: 0 }))).toBe(plain);
-}, 240_000);
+}, 300_000);
 
 test('killed while steps are begun, a run ends with the weights of one that was left alone', async () => {
   const { runs, workers, settings } = installation;

@@ -20,7 +20,7 @@ beforeAll(async () => {
   installation = await startTestInstallation({
     dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 },
   });
-}, 120_000);
+}, 300_000);
 
 afterAll(() => installation?.remove());
 
@@ -33,7 +33,7 @@ const weightsOf = async (run: string, spec: object): Promise<string> => {
 test('with nothing to replay a run ends with the weights of an on-policy one', async () => {
   const plain = await weightsOf('plain', tinySpecCollecting({ kind: 'on-policy' }));
   expect(await weightsOf('none', tinySpecCollecting({ kind: 'replay', part: 0 }))).toBe(plain);
-}, 240_000);
+}, 300_000);
 
 test('killed while it replays, a run ends with the same weights, and its steps are weighed again', async () => {
   const { runs, workers, settings } = installation;

@@ -15,7 +15,7 @@ import { tinySpec, tinySpecCollecting } from '../../support/tiny-spec.ts';
 let installation: TestInstallation;
 beforeAll(async () => {
   installation = await startTestInstallation();
-}, 120_000);
+}, 300_000);
 afterAll(() => installation?.remove());
 
 test.each([

@@ -17,7 +17,7 @@ const STAGE = 'continual-pre-training';
 
 beforeAll(async () => {
   installation = await startTestInstallation();
-}, 120_000);
+}, 300_000);
 
 afterAll(() => installation?.remove());
 

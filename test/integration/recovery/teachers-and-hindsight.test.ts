@@ -50,7 +50,7 @@ beforeAll(async () => {
   });
   store = await ObjectStore.connect(installation.settings.store);
   await (await installation.runs.start('teacher', teacher)).result();
-}, 240_000);
+}, 300_000);
 
 afterAll(async () => {
   store?.close();

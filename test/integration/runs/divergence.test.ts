@@ -271,7 +271,7 @@ test('the terminal says what differs, what came of it, and where they part', asy
     spec: [{ path: 'seed', values: ['5', '6'] }],
     divergences: [{ parting: { what: 'begin' } }],
   });
-}, 60_000);
+}, 300_000);
 
 test('a page of two runs has all of it, with links to where they part and to both episodes of a task', async () => {
   const ask = pagesOf(store);

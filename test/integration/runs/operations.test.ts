@@ -135,7 +135,7 @@ test('a killed rollout worker: which attempt was lost, what that cost, and what 
   await writeFile(`${callsFile}.release`, '');
   const lost = await until(
     async () => (await runs.running(`${RUN}/rl/1/`, 'resume'))[0]?.workflowId,
-    30_000,
+    120_000,
     () => 'nothing was handed to the stopped worker',
   );
   process.kill(killed, 'SIGKILL');
@@ -149,7 +149,7 @@ test('a killed rollout worker: which attempt was lost, what that cost, and what 
       if (timeline.activities.some((one) => one.lost?.open)) seen.open = timeline;
       return timeline.to === null ? undefined : timeline;
     },
-    90_000,
+    120_000,
     () => `${lost} does not end`,
   );
   // While it is waited for the worker that had it is known.
@@ -199,7 +199,7 @@ test('Prometheus scrapes runs, queues and what Temporal’s SDK measures in each
       // The first step has left facts when the second has begun.
       return scraped.metrics.has('gradus_run_mean_reward') ? scraped : undefined;
     },
-    90_000,
+    120_000,
     () => 'no step left facts',
   );
   const of = (name: string, labels: Record<string, string>): number | undefined =>
@@ -244,7 +244,7 @@ test('runs and workers export by OTLP where OpenTelemetry’s variables say so, 
         );
         return runs && workers ? [runs, workers] : undefined;
       },
-      60_000,
+      120_000,
       () => `received ${receiver.received.length} exports; said: ${lines.join('; ')}`,
     );
     expect(ofRuns).toMatchObject({ path: '/v1/metrics', contentType: 'application/json' });

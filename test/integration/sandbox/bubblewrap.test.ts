@@ -75,7 +75,7 @@ describe.skipIf(!bubblewrap)(`a command in bubblewrap${LEFT_OUT}`, () => {
     });
     let text = '';
     running.stdout.on('data', (data) => (text += String(data)));
-    await vi.waitUntil(() => text.includes('--unshare-all') && text.endsWith('\0\n'), { timeout: 20_000 });
+    await vi.waitUntil(() => text.includes('--unshare-all') && text.endsWith('\0\n'), { timeout: 120_000 });
     const outside = processesBelow('--unshare-all');
     expect(outside).not.toEqual([]);
     expect(processesBelow('hunter2')).toEqual([]);
@@ -141,7 +141,7 @@ describe.skipIf(!bubblewrap)(`a command in bubblewrap${LEFT_OUT}`, () => {
       const running = ask({ argv: ['sleep', mark], signal: stopping.signal });
       running.catch(() => undefined);
       // Its arguments are there from the start, before anything is set up.
-      await vi.waitUntil(() => processesBelow(mark).length > 0, { timeout: 20_000, interval: 1 });
+      await vi.waitUntil(() => processesBelow(mark).length > 0, { timeout: 120_000, interval: 1 });
       stopping.abort(new Error('not wanted'));
       await running.then(
         async (one) => expect('over' in one && (await one.over).ended).toBe('killed'),

@@ -197,4 +197,4 @@ test('a run whose servers cannot do what it asks fails before anything is spent,
     cause: { cause: { message: expect.stringMatching(/does not say which weights made a token/) as string } },
   });
   expect(await store.list('runs/refused/checkpoints/')).toEqual([]);
-}, 120_000);
+}, 300_000);

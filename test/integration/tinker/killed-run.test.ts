@@ -91,7 +91,7 @@ test('what a later stage asks for and the server lacks is said before anything i
   });
   expect(await server.asked()).toEqual(['get_server_capabilities', '/openapi.json']);
   expect(await store.list('runs/refused/')).toEqual([]);
-}, 60_000);
+}, 300_000);
 
 const trained = { workers: ['learner'], policy: () => ({}) };
 const sampledToo = {

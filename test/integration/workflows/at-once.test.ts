@@ -65,7 +65,7 @@ beforeAll(async () => {
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 10 } },
   );
   ({ client } = lab.runs);
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   for (const gate of [...rollingOut.values(), ...writing.values()]) gate.open();
   store?.close();
@@ -218,7 +218,7 @@ test('who gives a verdict when the deadline has passed, or the review is closed,
   writing.set('slow', new Gate());
   const review = await beginReview('slow', 1);
   await expect
-    .poll(async () => (await showReview(client, review)).verdict, { timeout: 60_000 })
+    .poll(async () => (await showReview(client, review)).verdict, { timeout: 120_000 })
     .toMatchObject({ type: DEADLINE });
   const none = 'this review is closed without a verdict: 0 of 1 reviewers had answered when the time was up';
   // Its verdict is just being written down; then it is over.

@@ -81,7 +81,7 @@ beforeAll(async () => {
   });
   const { cacheDir: _, ...settings } = lab.settings.store;
   store = await ObjectStore.connect(settings);
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   store?.close();
   await lab?.stop();
@@ -147,7 +147,7 @@ test('whatever object is damaged, the run asks, goes on when it is restored, and
     stages: result.stages,
   });
   expect(done.toSorted()).toEqual(undisturbed);
-}, 60_000);
+}, 300_000);
 
 const WARM = { name: 'warm-start', end: 'graduated' };
 
@@ -184,7 +184,7 @@ test('the signal to stop ends a run that asks as well; the ladder that it asked 
   expect(
     await until(
       async () => (await ladder.describe()).status.name,
-      5000,
+      120_000,
       () => 'no status',
     ),
   ).toBe('FAILED');

@@ -48,7 +48,7 @@ beforeAll(async () => {
   store = await ObjectStore.connect(settings.store);
   folder = await mkdtemp(path.join(tmpdir(), 'gradus-evaluate-'));
   await (await runs.start(RUN, briefSpec())).result();
-}, 240_000);
+}, 300_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();
@@ -94,7 +94,7 @@ describe('what is measured', () => {
       expect(samples.filter(({ solved }) => solved !== null)).toHaveLength(trials);
     }
     expect(await groupsBegun('left-alone')).toBe(GROUPS);
-  }, 120_000);
+  }, 300_000);
 
   test('within fewer turns and tokens is what an evaluation with these limits measures', async () => {
     const sampling = { maxTurns: 2, maxCompletionTokens: 24 };
@@ -111,7 +111,7 @@ describe('what is measured', () => {
     expect(meanOf(first, 'turns', 2)).toBe(meanOf(turns.tasks, 'turns', 2));
     expect(meanOf(first, 'tokens', 24)).toBe(meanOf(tokens.tasks, 'tokens', 24));
     expect(meanOf(limited.tasks, 'turns', 2)).toBe(meanOf(turns.tasks, 'tokens', 24));
-  }, 120_000);
+  }, 300_000);
 
   test('is the same of a checkpoint by its key, and of its Hugging Face folder', async () => {
     const { checkpoints } = await findCheckpoints(store, RUN);
@@ -129,7 +129,7 @@ describe('what is measured', () => {
     const { evaluation } = JSON.parse(stdout) as z.infer<typeof evaluateOutput>;
     expect(evaluation).toMatchObject({ successes: total(byKey), trials: 64, samples: 2 });
     expect(await storedAs(evaluation.run)).toMatchObject({ tasks: byKey.tasks });
-  }, 120_000);
+  }, 300_000);
 });
 
 const total = ({ measured }: StoredEvaluation): number =>
@@ -148,13 +148,13 @@ describe('whoever is killed', () => {
     await killAndReplace(installation.workers, 'orchestrator');
     await handle.result();
     expect(numbers(await storedAs('killed-workers'))).toEqual(numbers(leftAlone));
-  }, 180_000);
+  }, 300_000);
 
   test('an evaluation that was terminated goes on where it was, and rolls out nothing that is stored', async () => {
     const handle = await start('terminated', MANY);
     await until(
       async () => ((await groupsStored('terminated')) >= 2 ? true : undefined),
-      60_000,
+      120_000,
       () => 'no group is stored',
     );
     await handle.terminate('by the test');
@@ -172,7 +172,7 @@ describe('whoever is killed', () => {
       (one) => one.startChildWorkflowExecutionInitiatedEventAttributes,
     ).length;
     expect(begun).toBeLessThanOrEqual(GROUPS - kept);
-  }, 180_000);
+  }, 300_000);
 
   test('the command: given again it finds the evaluation that goes on, and prints the same', async () => {
     const flags = '--environment calculator:1,2 --tasks 384 --samples 2 --max-turns 3 --json --seed 3';
@@ -186,7 +186,7 @@ describe('whoever is killed', () => {
     command.stderr.on('data', (text: Buffer) => (said += text.toString()));
     const id = await until(
       async () => /evaluate-[0-9a-f]{16}/.exec(said)?.[0],
-      60_000,
+      120_000,
       () => `it has not begun: ${said}`,
     );
     command.kill('SIGKILL');
@@ -198,7 +198,7 @@ describe('whoever is killed', () => {
     expect(second.stdout).toBe(first.stdout);
     expect(await groupsBegun(id)).toBe(begun);
     expect(begun).toBe(GROUPS);
-  }, 180_000);
+  }, 300_000);
 });
 
 test('two models are compared task by task; the report is printed as tables, too', async () => {
@@ -225,7 +225,7 @@ test('two models are compared task by task; the report is printed as tables, too
   expect(tables.stdout).toMatch(/pass@2 \d/);
   expect(tables.stdout).toMatch(/success within turns: 1 /);
   expect(tables.stdout).toMatch(/points, 64 tasks/);
-}, 120_000);
+}, 300_000);
 
 describe("from Temporal's own tools", () => {
   const temporal = (...args: string[]) =>
@@ -242,7 +242,7 @@ describe("from Temporal's own tools", () => {
     expect(begun).toMatchObject({ code: 0 });
     await installation.runs.client.workflow.getHandle('by-hand').result();
     expect((await storedAs('by-hand')).tasks).toHaveLength(16);
-  }, 60_000);
+  }, 300_000);
 
   test('a Schedule, each run of which has its own id and its own name in the store', async () => {
     const what = ['--type', 'evaluate', '--task-queue', 'gradus', '--input', small];
@@ -256,11 +256,11 @@ describe("from Temporal's own tools", () => {
         const done = await Promise.all(names.map((name) => findEvaluation(store, name)));
         return done.length === 2 && done.every((one) => one !== null) ? done : undefined;
       },
-      60_000,
+      120_000,
       () => 'the schedule has not run twice',
     );
     expect(numbers(runs[0]!)).toEqual(numbers(runs[1]!));
-  }, 90_000);
+  }, 300_000);
 });
 
 describe('bad input is refused before anything is spent', () => {
@@ -333,7 +333,7 @@ test('its checkpoint is held while it is measured and no longer, and it is no ru
   expect(rows.find(({ run }) => run === 'by-hand')).toMatchObject({ status: 'evaluation' });
   await deleteRun({ store, temporal }, await planDeletion({ store, temporal }, 'by-hand'));
   expect(await store.list('runs/by-hand/')).toEqual([]);
-}, 60_000);
+}, 300_000);
 
 /** Digests of the groups that are stored. */
 async function contents(run: string): Promise<string[]> {

@@ -47,7 +47,7 @@ beforeAll(async () => {
       },
     };
   });
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   // Activities that a test which failed has left behind are waited for.
   for (const gate of [...rollingOut.values(), ...judging.values()]) gate.open();
@@ -67,7 +67,7 @@ const untilSignalled = (workflowId: string, signal: string) =>
       const got = events!.map((event) => event.workflowExecutionSignaledEventAttributes?.signalName);
       return got.includes(signal) || undefined;
     },
-    20_000,
+    120_000,
     () => `${workflowId} is not told ${signal}`,
   );
 
@@ -113,7 +113,7 @@ test('a run whose ladder is cancelled while a step waits for it fails at once, a
       const status = await ladder.query<LadderStatus>('ladder').catch(() => null);
       return status?.waiting || undefined;
     },
-    20_000,
+    120_000,
     () => 'nothing is waited for',
   );
   await ladder.cancel();
@@ -150,7 +150,7 @@ test.each([
           ) || undefined
         );
       },
-      20_000,
+      120_000,
       () => 'nothing is begun anew',
     );
     rollingOut.get(run)!.open();
@@ -176,7 +176,7 @@ test.each([
       rollingOut.get(run)!.open();
       await until(
         async () => (await ladder.query<LadderStatus>('ladder')).waiting || undefined,
-        20_000,
+        120_000,
         () => 'the ladder asks nothing',
       );
       await stage.terminate();
@@ -192,7 +192,7 @@ test.each([
         const { status } = await stage.describe();
         return status.name === 'RUNNING' || undefined;
       },
-      20_000,
+      120_000,
       () => 'the stage is not begun anew',
     );
     // Now it could end.
@@ -204,7 +204,7 @@ test.each([
         const { status } = await lab.runs.client.workflow.getHandle(ladder.workflowId, ending).describe();
         return status.name !== 'RUNNING' || undefined;
       },
-      20_000,
+      120_000,
       () => 'the ladder still waits',
     );
     rollingOut.get(run)!.open();
@@ -220,7 +220,7 @@ test.each([
         const { status } = await ladder.describe();
         return status.name === 'RUNNING' || undefined;
       },
-      20_000,
+      120_000,
       () => 'no other ladder begins',
     );
     const { events } = await ladder.fetchHistory();
@@ -248,7 +248,7 @@ test('pause and resume reach a stage in the order in which they were sent', asyn
       );
       return names.length === sent.length ? names : undefined;
     },
-    20_000,
+    120_000,
     () => 'not all are passed on',
   );
   expect(received).toEqual(sent);

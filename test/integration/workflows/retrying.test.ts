@@ -38,7 +38,7 @@ beforeAll(async () => {
     // The run continues as new between its stages.
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 10 } },
   );
-}, 120_000);
+}, 300_000);
 afterAll(() => lab?.stop());
 afterEach(() => {
   failing.clear();
