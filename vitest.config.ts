@@ -50,6 +50,7 @@ export default defineConfig({
     // What hangs is to end; no test is to fail because the machine is busy. Simulations take half a minute at rest.
     testTimeout: 240_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 120_000 } },
     setupFiles: ['test/support/property-runs.ts'],
     projects: [
       {
@@ -94,8 +95,8 @@ export default defineConfig({
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
           runner: 'test/until-runner.ts',
-          testTimeout: 300_000,
-          hookTimeout: 120_000,
+          testTimeout: 600_000,
+          hookTimeout: 300_000,
           // Each file brings up real servers and workers, which wait about half of their time.
           maxWorkers: 2,
           sequence: { groupOrder: 2 },

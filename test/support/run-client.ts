@@ -138,6 +138,18 @@ export async function until<T>(
   }
 }
 
+/** Until a workflow has been sent a signal of that name. */
+export const untilSignalled = ({ client }: RunClient, workflowId: string, signal: string): Promise<true> =>
+  until(
+    async () => {
+      const { events } = await client.workflow.getHandle(workflowId).fetchHistory();
+      const got = events!.map((event) => event.workflowExecutionSignaledEventAttributes?.signalName);
+      return got.includes(signal) || undefined;
+    },
+    120_000,
+    () => `${workflowId} is not told ${signal}`,
+  );
+
 /** Until there is a workflow of that id. */
 export const untilBegun = ({ client }: RunClient, workflowId: string): Promise<true> =>
   until(

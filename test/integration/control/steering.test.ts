@@ -14,7 +14,7 @@ import { until } from '../../support/run-client.ts';
 let installation: LadderInstallation;
 beforeAll(async () => {
   installation = await startLadderInstallation();
-}, 300_000);
+}, 600_000);
 afterEach(() => installation.releaseAll());
 afterAll(() => installation?.remove());
 
@@ -86,8 +86,15 @@ test('two runs that are changed at the same step end the same, though the orches
 async function withdrawn(names: string[]): Promise<void> {
   const { runs, store, ledger } = installation;
   const query = `WorkflowType = 'review' AND GradusVerifier = 'expert' AND ExecutionStatus = 'Running'`;
-  const found: string[] = [];
-  for await (const { workflowId } of runs.client.workflow.list({ query })) found.push(workflowId);
+  const found = await until(
+    async () => {
+      const ids: string[] = [];
+      for await (const { workflowId } of runs.client.workflow.list({ query })) ids.push(workflowId);
+      return ids.length > 0 ? ids : undefined;
+    },
+    120_000,
+    () => 'no review is listed',
+  );
   expect(found).toHaveLength(1);
   const review = runs.client.workflow.getHandle(found[0]!);
   const { run, ask } = await review.query<ReviewState>('review');

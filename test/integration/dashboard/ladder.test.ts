@@ -34,7 +34,7 @@ beforeAll(async () => {
   const expert = { verifier: 'expert', passAtLeast: 0.5, wait: false, reviewers: 2 };
   const spec = ladderSpec([near, expert], { seed: 90, maxSteps: 1, offer: 2 });
   await (await installation.runs.start(RUN, spec)).result();
-}, 300_000);
+}, 600_000);
 afterAll(async () => {
   await browser?.close();
   await installation?.remove();

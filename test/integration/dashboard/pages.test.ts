@@ -58,7 +58,7 @@ beforeAll(async () => {
     `/runs/${OVER}/reweigh/rl/1?format.weight=0.4&format.role=penalty&truncated=mask`,
   ];
   pages = await crawl(base, { also });
-}, 300_000);
+}, 600_000);
 
 afterAll(async () => {
   await onlyShows?.close();

@@ -40,7 +40,7 @@ beforeAll(async () => {
     },
   });
   store = await ObjectStore.connect(installation.settings.store);
-}, 300_000);
+}, 600_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();
@@ -117,7 +117,7 @@ test('its calls are recorded in the episode, and what verifiers judge is the ses
   const told = page.replaceAll(/<[^>]+>/gu, ' ').replaceAll(/\s+/gu, ' ');
   expect(told).toContain('calls send {&quot;to&quot;:&quot;the house&quot;}');
   expect(told).toContain('sent to the house');
-}, 300_000);
+}, 600_000);
 
 test('killed between two calls, the worker and its agents, no call is made twice, and the weights are the same', async () => {
   const hold = path.join(scratch, 'hold');
@@ -142,7 +142,7 @@ test('killed between two calls, the worker and its agents, no call is made twice
   const told = (episodes: Episode[]) =>
     episodes.map(({ calls }) => calls!.map(({ call, observation }) => [call, observation.text]));
   expect(told(killed)).toEqual(told(alone));
-}, 300_000);
+}, 600_000);
 
 test('killed in a call that must be made once only, it is not made again, and its episode has failed', async () => {
   await writeFile(`${letters}.hold`, '3');
@@ -165,7 +165,7 @@ test('killed in a call that must be made once only, it is not made again, and it
     expect(outcome).toMatchObject({ kind: 'failed' });
   }
   expect(episodes.filter(({ status }) => status.kind === 'answered')).toHaveLength(6);
-}, 300_000);
+}, 600_000);
 
 test.skipIf(!bubblewrap)(
   `in the sandbox it has the same tools${LEFT_OUT}`,

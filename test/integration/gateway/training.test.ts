@@ -29,7 +29,7 @@ let store: ObjectStore;
 beforeAll(async () => {
   installation = await startTestInstallation();
   store = await ObjectStore.connect(installation.settings.store);
-}, 300_000);
+}, 600_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();

@@ -9,7 +9,7 @@ import { DONE } from '../../support/ended.ts';
 let installation: LadderInstallation;
 beforeAll(async () => {
   installation = await startLadderInstallation();
-}, 300_000);
+}, 600_000);
 afterEach(() => installation.releaseAll());
 afterAll(() => installation?.remove());
 

@@ -211,7 +211,7 @@ test('what a run exports with such turns is taught as the same turns', async () 
     (error: Error) => String((error.cause as Error | undefined)?.cause),
   );
   expect(failure).toContain(`${data}, line 1 has 3 calls in a turn`);
-}, 300_000);
+}, 600_000);
 
 test('the page of such an episode shows every call and what each brought', async () => {
   const app = new Hono();
@@ -310,4 +310,4 @@ test('such a turn is replayed to the bit, and another one may be forked off behi
   const { fork: anew } = await replay({ at: is.turns[0]!.start });
   expect(anew!.stopped).toBeNull();
   expect(anew!.status.kind).not.toBe('calling');
-}, 300_000);
+}, 600_000);

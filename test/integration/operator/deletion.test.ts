@@ -74,7 +74,7 @@ test('a deletion that is killed anywhere can be looked at, and is gone on with; 
   );
 
   const isThere = async (): Promise<boolean> => {
-    const { rows, problems } = await readRuns(sources, { patienceMs: 20_000 });
+    const { rows, problems } = await readRuns(sources, { patienceMs: 60_000 });
     expect(problems).toEqual([]);
     return rows.some(({ run }) => run === 'half');
   };

@@ -83,11 +83,11 @@ beforeAll(async () => {
     120_000,
     () => 'visibility does not list what was started',
   );
-}, 300_000);
+}, 600_000);
 
 test('hundreds of runs are listed as far as they are known, without waiting for workers', async () => {
   const begun = performance.now();
-  const { rows, total, problems, away } = await readRuns(sources, { limit: 1000, patienceMs: 20_000 });
+  const { rows, total, problems, away } = await readRuns(sources, { limit: 1000, patienceMs: 60_000 });
   const took = performance.now() - begun;
   expect(away).toEqual([]);
   expect(total).toBe(MANY + 3 + 3);
@@ -117,7 +117,11 @@ test('a look has its time: what is not known by then is left out, and said', asy
   const { pid } = installation.stack.objectStore;
   process.kill(pid, 'SIGSTOP');
   try {
-    const { rows, problems, away } = await readRuns(sources, { limit: 1000, patienceMs: 3000 });
+    const looked = (patienceMs: number) => readRuns(sources, { limit: 1000, patienceMs });
+    let look = await looked(3000);
+    // On a busy machine Temporal has not answered by then either.
+    if (look.away.length > 1) look = await looked(60_000);
+    const { rows, problems, away } = look;
     // What Temporal knows, and nothing of what only the store does.
     expect(rows).toHaveLength(MANY + 3);
     expect(away).toEqual(['store']);

@@ -29,7 +29,7 @@ beforeAll(async () => {
     { folder, stack: installation.stack, page: 'docs/ladder.md', prefix: 'ladder' },
     usual,
   );
-}, 300_000);
+}, 600_000);
 afterEach(() => installation.releaseAll());
 afterAll(async () => {
   await installation?.remove();

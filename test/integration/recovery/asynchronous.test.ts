@@ -23,7 +23,7 @@ beforeAll(async () => {
   installation = await startTestInstallation({
     dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 },
   });
-}, 300_000);
+}, 600_000);
 
 afterAll(() => installation?.remove());
 
@@ -62,7 +62,7 @@ test('without staleness a run ends with the weights of an on-policy one', async 
   expect(await weightsOf('none-stale', tinySpecCollecting({ kind: 'asynchronous', maxStaleness: 0 }))).toBe(
     plain,
   );
-}, 300_000);
+}, 600_000);
 
 test('killed while groups are in flight, a run keeps its bound, loses nothing, and can be made again to the bit', async () => {
   const { runs, workers, settings } = installation;
@@ -103,4 +103,4 @@ test('killed while groups are in flight, a run keeps its bound, loses nothing, a
       return { ...step, weights: after.weights };
     });
   expect(facts(await stepsOf('killed-recomputed'))).toEqual(facts(steps));
-}, 400_000);
+}, 600_000);

@@ -59,7 +59,7 @@ beforeAll(async () => {
       GRADUS_TEST_GATE: gate,
     },
   });
-}, 300_000);
+}, 600_000);
 
 afterAll(() => installation?.remove());
 
@@ -114,7 +114,7 @@ test('without staleness an episode that would go on has nothing to go on with, a
   const plain = await weightsOf('plain', { kind: 'on-policy' });
   expect(await weightsOf('none-stale', { ...GOES_ON, maxStaleness: 0 })).toBe(plain);
   expect(mixedIn(await groupsOf('none-stale'))).toBe(0);
-}, 300_000);
+}, 600_000);
 
 test('killed while episodes go on with newer weights, a run keeps its bound, and can be made again to the bit', async () => {
   const { runs } = installation;

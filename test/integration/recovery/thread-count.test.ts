@@ -73,7 +73,7 @@ beforeAll(async () => {
   });
   store = await ObjectStore.connect(installation.settings.store);
   rollout = await rolloutWith(1);
-}, 300_000);
+}, 600_000);
 
 afterAll(async () => {
   store?.close();
@@ -111,4 +111,4 @@ test('a run with long observations that is killed and continued with other threa
   expect(Math.max(...attempts), 'attempts of what was killed').toBeGreaterThan(1);
   expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
   expect(result.after).toMatchObject({ arms: leftAlone.after!.arms, outcomes: leftAlone.after!.outcomes });
-}, 300_000);
+}, 600_000);

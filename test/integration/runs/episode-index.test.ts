@@ -79,7 +79,7 @@ test('a build that is ended goes on where it was; what is known then is what the
     if (stage === MADE_STAGE) expect(facts).toEqual(fresh(step));
     else expect(stage).toBe(MADE_EVALUATION);
   }
-}, 300_000);
+}, 600_000);
 
 test('what is closed is not looked at again; what goes on is, and what a ladder says of it counts', async () => {
   const key = (step: number, group: string): string => rolloutKey('made', MADE_STAGE, step, group);

@@ -223,7 +223,7 @@ print(json.dumps([errno_of(clone, flag | 17, 0, 0, 0, 0) for flag in flags]))`);
     test('reaches nobody: not our loopback, not an abstract socket, not the world', async () => {
       const server = createServer((socket) => socket.end('hunter2')).listen(0, '127.0.0.1');
       const abstract = createServer((socket) => socket.end('hunter2')).listen(`\0gradus-test-${process.pid}`);
-      await vi.waitUntil(() => server.listening && abstract.listening);
+      await vi.waitUntil(() => server.listening && abstract.listening, { timeout: 120_000 });
       const { port } = server.address() as AddressInfo;
       const found = await findings(`
 import errno, json, socket
@@ -431,7 +431,7 @@ print(json.dumps([fill('/work'), fill('/tmp'), fill('/dev/shm')]))`,
         .filter((pid) => pid > 0 && pid !== process.pid && commandLine(pid).includes(mark));
 
     test('of a daemon that has left its session and closed its output', async () => {
-      const mark = `7.${process.pid}1`;
+      const mark = `600.${process.pid}1`;
       const ran = await sandbox.run({
         argv: [
           'sh',
@@ -444,7 +444,7 @@ print(json.dumps([fill('/work'), fill('/tmp'), fill('/dev/shm')]))`,
     });
 
     test('when the process that runs it is killed', async () => {
-      const mark = `8.${process.pid}2`;
+      const mark = `600.${process.pid}2`;
       const child = spawn(
         process.execPath,
         [...runOnce, 'sh', '-c', `setsid sleep ${mark} & sleep ${mark}`],

@@ -34,7 +34,7 @@ beforeAll(async () => {
   const model = path.join(folder, 'base');
   await exportModel(store, first, model, { dtype: 'F32', maxShardBytes: 1e9, onnx: false });
   server = await TinkerServer.start({ model, state: path.join(folder, 'state') });
-}, 300_000);
+}, 600_000);
 
 afterAll(async () => {
   await server?.kill();
@@ -118,7 +118,7 @@ test('a norm that is not said is no norm', async () => {
   const error = await tryStep({ route: 'optim_step', kind: 'not-finite', times: 1000 });
   await server.restart();
   expect(error).toBeUndefined();
-}, 300_000);
+}, 600_000);
 
 test('what a server asks for time for is waited for', async () => {
   const later = (status: number) => html(status, { 'retry-after': '1' });
@@ -140,7 +140,7 @@ test('what a server asks for time for is waited for', async () => {
     // Not once every fifth of a second.
     if (fault.route !== 'retrieve_future') expect(asked).toHaveLength(usual.length + fault.times);
   }
-}, 300_000);
+}, 600_000);
 
 test.each([
   [200, 'server-answer', true],
@@ -176,7 +176,7 @@ test('a model of an attempt that failed is left to nobody', async () => {
   const [opened, left] = [await countOf('create_model'), await countOf('unload_model')];
   await expect(trainer().probePolicy({ run, checkpoint: parent }, signal)).rejects.toThrow(/engine failed/);
   expect(await countOf('unload_model')).toBe(left + (await countOf('create_model')) - opened);
-}, 300_000);
+}, 600_000);
 
 test('a future that never comes is given up as soon as the step is called off', async () => {
   await server.fault({ route: 'retrieve_future', kind: 'try-again', times: 1e9 });
@@ -192,4 +192,4 @@ test('a future that never comes is given up as soon as the step is called off', 
   expect(performance.now() - start).toBeLessThan(10_000);
   tinker.close();
   await server.restart();
-}, 300_000);
+}, 600_000);

@@ -59,7 +59,7 @@ beforeAll(async () => {
   store = await ObjectStore.connect(settings.store);
   await importModel(store, model, 'brought');
   runs = await RunClient.connect(settings);
-}, 300_000);
+}, 600_000);
 
 afterAll(async () => {
   await server?.kill();
@@ -91,7 +91,7 @@ test('what a later stage asks for and the server lacks is said before anything i
   });
   expect(await server.asked()).toEqual(['get_server_capabilities', '/openapi.json']);
   expect(await store.list('runs/refused/')).toEqual([]);
-}, 300_000);
+}, 600_000);
 
 const trained = { workers: ['learner'], policy: () => ({}) };
 const sampledToo = {

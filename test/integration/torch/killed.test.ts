@@ -47,7 +47,7 @@ await withTorch((python) => {
     });
     runs = await RunClient.connect(settings);
     store = await ObjectStore.connect(settings.store);
-  }, 300_000);
+  }, 600_000);
 
   afterAll(async () => {
     store?.close();
@@ -119,7 +119,7 @@ await withTorch((python) => {
     await handle.cancel();
     await expect(handle.result()).rejects.toThrow();
     expect(await store.list('runs/cancelled/metrics/')).toEqual([]);
-  }, 300_000);
+  }, 600_000);
 
   test('a run ends, and killed in mid-step and in an upload it ends with the same checkpoints', async () => {
     await (await runs.start('left-alone', spec)).result();

@@ -53,7 +53,7 @@ beforeAll(async () => {
           pages.push(page);
           await gates[pages.length - 1]?.opened;
         },
-        openSweep: (sweep: object) => Promise.resolve({ concurrency: 4, deadlineSeconds: 10, ...sweep }),
+        openSweep: (sweep: object) => Promise.resolve({ concurrency: 4, deadlineSeconds: 600, ...sweep }),
         planSweep: (): Promise<PlannedSweep> =>
           Promise.resolve({
             asks,
@@ -67,7 +67,7 @@ beforeAll(async () => {
     },
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 10 } },
   );
-}, 300_000);
+}, 600_000);
 afterAll(() => lab?.stop());
 
 const arrived = (verifier: string, i: number) => ({
@@ -142,7 +142,7 @@ test('a sweep hears of both when two verifiers judge one subject', async () => {
   const sweep = await lab.runs.client.workflow.start('verificationSweep', {
     taskQueue: 'gradus',
     workflowId: 'sweep',
-    args: [{ run: 'swept', budget: { count: 2 }, deadlineSeconds: 10 }],
+    args: [{ run: 'swept', budget: { count: 2 }, deadlineSeconds: 600 }],
   });
   await until(
     () => Promise.resolve(requested.some(({ requester }) => requester === 'sweep') || undefined),

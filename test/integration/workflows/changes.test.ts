@@ -76,7 +76,7 @@ beforeAll(async () => {
     },
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 } },
   );
-}, 300_000);
+}, 600_000);
 afterAll(async () => {
   store?.close();
   await lab?.stop();

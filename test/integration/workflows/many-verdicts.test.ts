@@ -59,7 +59,7 @@ beforeAll(async () => {
     }),
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': SUGGESTED } },
   );
-}, 300_000);
+}, 600_000);
 afterAll(() => lab?.stop());
 
 /** Events of the longest history that a workflow and all that it started left. */

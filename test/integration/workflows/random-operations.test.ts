@@ -51,7 +51,7 @@ beforeAll(async () => {
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 80 } },
   );
   alone = await (await lab.runs.start('alone', spec)).result();
-}, 400_000);
+}, 600_000);
 afterAll(() => lab?.stop());
 
 /** It was terminated before it had begun. */
