@@ -174,7 +174,7 @@ test.skipIf(!bubblewrap)(
     const boxed = await (await installation.runs.start('boxed', spec({ sandbox }))).result();
     expect(boxed.checkpoint.weights).toBe(undisturbed);
   },
-  300_000,
+  600_000,
 );
 
 /** The letters of a run, once there are so many. */

@@ -159,7 +159,7 @@ test('of long runs no more steps are kept than there is room for: of those that 
   await server.kill();
   await vi.waitFor(
     async () => expect((await observer.look('second')).steps.problem).toEqual(expect.any(String)),
-    { timeout: 30_000, interval: 200 },
+    { timeout: 120_000, interval: 200 },
   );
   expect((await observer.look('second')).steps.value).toHaveLength(3);
   expect((await observer.look('first')).steps.value).toBeNull();

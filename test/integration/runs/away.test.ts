@@ -200,7 +200,7 @@ test.each(['silent', 'gone'])(
     await look('/');
     await (how === 'silent' ? server.silentWhile(assertAway) : whileGone(assertAway));
     const back = () => look('/runs/made').then(({ text }) => (STORE_AWAY.test(text) ? undefined : text));
-    expect(await until(back, 20_000, () => 'the store that is back is not found')).toContain('step 2 of 2');
+    expect(await until(back, 120_000, () => 'the store that is back is not found')).toContain('step 2 of 2');
     failingFast.close();
 
     async function assertAway(): Promise<void> {

@@ -245,7 +245,7 @@ test.each([{ kind: 'grpo' }, { kind: 'ppo', klCoefficient: 0.05 }])(
       changed.tasks.map(({ deviation }) => deviation.before),
     );
   },
-  300_000,
+  600_000,
 );
 
 test('what was masked has no scores of a critic: it is left out, and said', async () => {

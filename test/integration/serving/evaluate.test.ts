@@ -147,7 +147,7 @@ test.each(['vllm', 'sglang'] as const)(
     const { difference } = JSON.parse(against.stdout) as z.infer<typeof evaluateOutput>;
     expect(difference!.all).toMatchObject({ n: 8, mean: 0, equal: 8 });
   },
-  300_000,
+  600_000,
 );
 
 test('a server that is killed in the middle costs nothing, and one that comes back with another model is not sampled from', async () => {
@@ -239,7 +239,7 @@ test.each([
     const handle = await begin(`refused-${what.replaceAll(' ', '-')}`, input());
     await expect(outcomeOf(handle)).rejects.toThrow(why);
   },
-  300_000,
+  600_000,
 );
 const url = { kind: 'http', server: 'vllm', urls: ['http://127.0.0.1:1'] };
 

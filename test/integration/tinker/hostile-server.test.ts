@@ -189,7 +189,8 @@ test('a future that never comes is given up as soon as the step is called off', 
   const start = performance.now();
   called.abort(new Error('called off'));
   await seen;
-  expect(performance.now() - start).toBeLessThan(10_000);
+  // Its requests have a minute.
+  expect(performance.now() - start).toBeLessThan(30_000);
   tinker.close();
   await server.restart();
 }, 600_000);

@@ -111,7 +111,7 @@ test.each([
     expect(isDone(alone.end)).toBe(true);
     const handle = await runs.start(name!, asked);
     await killInActivity({ workers, runs }, () => ids.stage(name!, 'warm-start'), 'trainStep', 'learner');
-    await runs.progress(handle, ({ step }) => step?.stage === 'rl' && step.stageStep >= 1, 180_000);
+    await runs.progress(handle, ({ step }) => step?.stage === 'rl' && step.stageStep >= 1);
     await server.restart();
     await killAndReplace(workers, ...(roles as Role[]));
     const killed = await handle.result();

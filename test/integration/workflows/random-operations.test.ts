@@ -181,5 +181,5 @@ test.each(SEEDS)(
     );
     if (process.env['GRADUS_TEST_SEEDS']) console.log(run, JSON.stringify(done));
   },
-  300_000,
+  600_000,
 );
