@@ -98,7 +98,7 @@ const listed = (stack: Stack, run: string): Promise<string[]> =>
 
 async function untilGone(pids: readonly number[]): Promise<void> {
   await vi.waitFor(() => expect(pids.filter((pid) => isAlive(pid))).toEqual([]), {
-    timeout: 15_000,
+    timeout: 120_000,
     interval: 50,
   });
 }
@@ -242,7 +242,7 @@ test('runs are listed by the search attributes of Gradus with the Temporal CLI',
   // Visibility follows the start of a workflow by a moment.
   await vi.waitFor(
     async () => expect((await runCommand(temporal.cliPath!, list)).stdout).toContain('run-1'),
-    15_000,
+    120_000,
   );
 });
 

@@ -144,11 +144,11 @@ test('a tool that fails there is a failure here, and its session is closed', asy
 
 test('a slow call gives signs of life, and one that is called off is left alone', async () => {
   let signs = 0;
-  const environment = await till({ limits: { timeoutSeconds: 0.5 } });
   const wait = (seconds: number) => ({ name: 'wait', arguments: { seconds } });
-  const slow = await playCalls(environment, [wait(0.2)], { heartbeat: () => signs++ });
+  const slow = await playCalls(await till(), [wait(0.2)], { heartbeat: () => signs++ });
   expect([slow.observations[0]!.text, signs > 0]).toEqual(['waited; 1', true]);
-  await expect(playCalls(environment, [wait(30)], { attempts: 1 })).rejects.toMatchObject({
+  const hurried = await till({ limits: { timeoutSeconds: 0.5 } });
+  await expect(playCalls(hurried, [wait(30)], { attempts: 1 })).rejects.toMatchObject({
     type: 'timeout',
   });
 });
