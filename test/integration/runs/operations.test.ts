@@ -10,7 +10,6 @@ import { runMetrics } from '../../../runs/metrics/run-metrics.ts';
 import { readOperations } from '../../../runs/operations/operations.ts';
 import type { Sources } from '../../../runs/sources.ts';
 import { readTimeline } from '../../../runs/timeline/timeline.ts';
-import type { Timeline } from '../../../runs/timeline/timeline.ts';
 import { lossInWords } from '../../../runs/timeline/timeline-lanes.ts';
 import { usageBelow } from '../../../runs/operations/usage.ts';
 import { Presenter } from '../../../runs/ladder/presenter.ts';
@@ -104,7 +103,7 @@ test('what hangs is seen with its age, its progress and its worker; so are those
   // The tool beats every 100 ms: its tenth beat is a second old call's.
   const oldest = Math.max(...calls.map(({ since }) => operations.asOf - since!));
   expect(oldest).toBeGreaterThan(1000);
-  expect(oldest).toBeLessThan(120_000);
+  expect(oldest).toBeLessThan(600_000);
 
   const queue = (name: string, kind = 'activities') =>
     operations.queues.find((one) => one.name === name && one.kind === kind)!;
@@ -142,18 +141,34 @@ test('a killed rollout worker: which attempt was lost, what that cost, and what 
   const group = Number(lost.split('/')[3]);
   const place = { run: RUN, stage: 'rl', step: 1, group };
 
-  const seen = { open: null as Timeline | null };
+  // The next worker stands still before it takes anything, until it was seen that another attempt is waited for.
+  const next = await until(
+    () =>
+      Promise.resolve(
+        [undefined, killed].includes(workers.pid('rollout')) ? undefined : workers.pid('rollout'),
+      ),
+    120_000,
+    () => 'no other worker is started',
+  );
+  process.kill(next, 'SIGSTOP');
+  const open = await until(
+    async () => {
+      const timeline = await readTimeline(sources, place);
+      return timeline.activities.some((one) => one.lost?.open) ? timeline : undefined;
+    },
+    120_000,
+    () => 'no other attempt is waited for',
+  ).finally(() => process.kill(next, 'SIGCONT'));
   const whole = await until(
     async () => {
       const timeline = await readTimeline(sources, place);
-      if (timeline.activities.some((one) => one.lost?.open)) seen.open = timeline;
       return timeline.to === null ? undefined : timeline;
     },
     120_000,
     () => `${lost} does not end`,
   );
   // While it is waited for the worker that had it is known.
-  const awaited = seen.open!.activities.find((one) => one.lost?.open)!;
+  const awaited = open.activities.find((one) => one.lost?.open)!;
   expect(awaited).toMatchObject({ name: 'resume', state: 'waiting' });
   expect(awaited.lost!.worker).toMatch(new RegExp(`^${killed}@`));
 
@@ -167,7 +182,8 @@ test('a killed rollout worker: which attempt was lost, what that cost, and what 
   const { atLeast, atMost } = resume.lost!.seconds;
   expect(atLeast).toBeCloseTo(20.2, 3);
   expect(atMost).toBeGreaterThanOrEqual(atLeast);
-  expect(atMost).toBeLessThan(60);
+  // Besides that no more than what is waited for here.
+  expect(atMost).toBeLessThan(atLeast + 240);
   expect(resume.kept).toMatchObject({ calls: resume.episodes!.length });
   expect(resume.kept!.tokens).toBeGreaterThan(0);
   expect(whole.lost.attempts).toBeGreaterThan(0);
