@@ -90,6 +90,16 @@ async function fill(at: string, button: keyof typeof FORMS, fields: Record<strin
   });
 }
 
+/** The page once it has what it should: on a busy machine an environment has not shown its subject by the first look. */
+const shown = (at: string, what: RegExp): Promise<string> =>
+  until(
+    async () => {
+      const page = await textOf(at);
+      return what.test(page) ? page : undefined;
+    },
+    120_000,
+    () => `${at} never has ${String(what)}`,
+  );
 const openReviews = async (): Promise<string[]> => {
   const inbox = await textOf('/reviews');
   return [...new Set([...inbox.matchAll(/href="(\/reviews\/[^"]+)"/g)].map(([, at]) => at!))];
@@ -135,8 +145,7 @@ test('the inbox has what is open, the nearest deadline first, whoever began it',
 });
 
 test('a review shows its subject as the environment does, a drawing as an image that can do nothing', async () => {
-  const review = await textOf((await openReviews())[0]!);
-  expect(review).toContain('alt="A mark 1 off the middle"');
+  const review = await shown((await openReviews())[0]!, /alt="A mark 1 off the middle"/);
   expect(review).toContain('&lt;img src=x onerror=alert(1)&gt;');
   expect(review).not.toContain('\u202e');
   const src = /<img class="drawing" src="([^"]+)"/.exec(review)![1]!;
@@ -157,8 +166,7 @@ describe('an environment that does not show its subject as it should', () => {
     ['html', /blocks that are no array/],
     ['exit', /exit code 3|showed nothing/],
   ])('%s: the page has the JSON and says why', async (does, why) => {
-    const page = await textOf(await beginReview('hostile-present', { does }, 3600));
-    expect(page).toMatch(why);
+    const page = await shown(await beginReview('hostile-present', { does }, 3600), why);
     expect(page).toContain(`&quot;does&quot;: &quot;${does}&quot;`);
     expect(page).not.toContain('class="drawing"');
   });
