@@ -24,7 +24,8 @@ async function held(): Promise<void> {
 
 async function waits(context: ToolContext): Promise<void> {
   const { idempotencyKey, signal } = context;
-  while (HOUSES_HOLD !== undefined && existsSync(HOUSES_HOLD)) {
+  if (HOUSES_HOLD === undefined) return;
+  while (existsSync(HOUSES_HOLD)) {
     if (!idempotencyKey.startsWith(readFileSync(HOUSES_HOLD, 'utf8'))) return;
     context.heartbeat(null);
     await wait(50, undefined, { signal });

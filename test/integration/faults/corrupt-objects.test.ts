@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runPrefix } from '../../../store/keys.ts';
 import type { OpenQuestion } from '../../../core/question.ts';
 import { PROCESSES } from '../../../workers/all-in-one.ts';
-import { decide, pause, resume } from '../../../workflows/control/messages.ts';
+import { decide, resume } from '../../../workflows/control/messages.ts';
 import { killAndReplace } from '../../support/kill-workers.ts';
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
 import type { LadderInstallation } from '../../support/ladder-installation.ts';

@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { stackEnvironment } from '../../../infra/dev/stack-addresses.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
-import type { Progress } from '../../../workflows/control/messages.ts';
 import type { ReviewState } from '../../../workflows/ladder/review-state.ts';
 import { killAndReplace } from '../../support/kill-workers.ts';
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';

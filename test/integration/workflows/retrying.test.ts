@@ -102,6 +102,7 @@ test('an activity that fails again and again is named with its reason, and no lo
 test('what has failed for good is not tried again any more', async () => {
   // Its attempts end when that was seen.
   const seen = new Gate();
+  gates.set('seen', seen);
   failing.set('verifyGroup', async ({ group: { stage, group } }: VerifyRequest) => {
     if (stage !== 'rl' || group !== 0) return null;
     if (Context.current().info.attempt > 3) await seen.opened;
