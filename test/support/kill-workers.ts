@@ -58,7 +58,7 @@ export async function killHits(
       if (typeof now === 'string') return 'missed';
       return now.attempt > killed.attempt ? 'hit' : undefined;
     },
-    120_000,
+    300_000,
     () => `${activity} of ${workflowId} was not tried again`,
   );
   return after === 'hit';
@@ -89,13 +89,16 @@ function pidOf(workers: Workers, role: Role): number {
   return pid;
 }
 
-async function untilReplaced(workers: Workers, killed: readonly { role: Role; pid: number }[]): Promise<void> {
+async function untilReplaced(
+  workers: Workers,
+  killed: readonly { role: Role; pid: number }[],
+): Promise<void> {
   await until(
     async () => {
       const replaced = killed.every(({ role, pid }) => ![undefined, pid].includes(workers.pid(role)));
       return replaced ? true : undefined;
     },
-    120_000,
+    300_000,
     () => `${killed.map(({ role }) => role).join(', ')} did not come back`,
   );
   await workers.ready();

@@ -59,6 +59,6 @@ export async function killedInCourse<T>(
 const met = (running: string, { isOver }: { isOver: () => boolean }): Promise<'there' | 'over'> =>
   until(
     () => Promise.resolve(processesBelow(running).length > 0 ? 'there' : isOver() ? 'over' : undefined),
-    120_000,
+    300_000,
     () => `there is no ${running}`,
   );

@@ -146,7 +146,7 @@ export const untilSignalled = ({ client }: RunClient, workflowId: string, signal
       const got = events!.map((event) => event.workflowExecutionSignaledEventAttributes?.signalName);
       return got.includes(signal) || undefined;
     },
-    120_000,
+    300_000,
     () => `${workflowId} is not told ${signal}`,
   );
 
@@ -161,6 +161,6 @@ export const untilBegun = ({ client }: RunClient, workflowId: string): Promise<t
           () => true as const,
           () => undefined,
         ),
-    120_000,
+    300_000,
     () => `${workflowId} does not begin`,
   );

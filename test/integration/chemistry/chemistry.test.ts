@@ -116,7 +116,7 @@ async function running(
         ? { pid: details['pid'], attempt }
         : undefined;
     },
-    120_000,
+    300_000,
     () => `no such sign of life; the worker's log: ${readFileSync(logFile, 'utf8').slice(-2000)}`,
   );
 }
@@ -124,7 +124,7 @@ async function running(
 const untilGone = (pid: number) =>
   until(
     async () => (isAlive(pid) ? undefined : true),
-    120_000,
+    30_000,
     () => `process ${pid} lives on`,
   );
 

@@ -37,7 +37,7 @@ const listed = (query: string): Promise<string[]> =>
       for await (const { workflowId } of runs.client.workflow.list({ query })) found.push(workflowId);
       return found.length > 0 ? found : undefined;
     },
-    120_000,
+    300_000,
     () => `nothing is listed for ${query}`,
   );
 const listedAs = (status: string): Promise<string[]> => listed(`GradusStatus = '${status}'`);

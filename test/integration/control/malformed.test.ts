@@ -99,7 +99,7 @@ const open = (type: string): Promise<string[]> =>
       }
       return found.length > 0 ? found : undefined;
     },
-    120_000,
+    300_000,
     () => `there is no open ${type}`,
   );
 
@@ -127,7 +127,7 @@ test('garbage to every handler of every workflow of a run is refused or ignored,
   await runs.progress(run, ({ phase }) => phase === 'rl');
   await until(
     async () => (await status('pelted'))?.waiting || undefined,
-    120_000,
+    300_000,
     () => 'nothing is waited for',
   );
   const { client } = runs;

@@ -41,7 +41,7 @@ test('a ladder ends with its run, cancelled or terminated, and the verdicts that
     await until(
       // One is asked, and what else is wanted is queued behind it.
       async () => ((await status(name))?.waiting ?? 0) > 1 || undefined,
-      120_000,
+      300_000,
       () => `${name} waits for no verdict`,
     );
   }

@@ -21,7 +21,7 @@ afterAll(() => installation?.remove());
 const waits = (run: string): Promise<number> =>
   until(
     async () => (await installation.status(run))?.waiting || undefined,
-    120_000,
+    300_000,
     () => `${run} waits for no verdict`,
   );
 
@@ -92,7 +92,7 @@ async function withdrawn(names: string[]): Promise<void> {
       for await (const { workflowId } of runs.client.workflow.list({ query })) ids.push(workflowId);
       return ids.length > 0 ? ids : undefined;
     },
-    120_000,
+    300_000,
     () => 'no review is listed',
   );
   expect(found).toHaveLength(1);

@@ -66,7 +66,7 @@ const shown = (of: string, isSo: (body: string) => boolean): Promise<string> =>
       const { body } = await asked(of);
       return isSo(body) ? body : undefined;
     },
-    120_000,
+    300_000,
     () => `${of} is never as it should be`,
   );
 

@@ -97,7 +97,7 @@ const shown = (at: string, what: RegExp): Promise<string> =>
       const page = await textOf(at);
       return what.test(page) ? page : undefined;
     },
-    120_000,
+    300_000,
     () => `${at} never has ${String(what)}`,
   );
 const openReviews = async (): Promise<string[]> => {
@@ -130,13 +130,13 @@ test('the inbox has what is open, the nearest deadline first, whoever began it',
   const soon = await beginReview('calculator-ladder', { expected: 3, value: 4 }, 600);
   await until(
     async () => (await openReviews())[0] === soon || undefined,
-    120_000,
+    300_000,
     () => 'the review with the nearest deadline is not the first',
   );
   const inbox = await textOf('/reviews');
   await until(
     async () => (await textOf('/reviews')).includes('alt="A mark 1 off the middle"') || undefined,
-    120_000,
+    300_000,
     () => 'the subject is not drawn in the inbox',
   );
   expect((await openReviews()).length).toBeGreaterThan(2);
@@ -203,7 +203,7 @@ test('people give verdicts from the page, take them back, are told what is refus
   }
   await until(
     async () => (await textOf(at)).includes('this review is closed: the verdict is 0.95') || undefined,
-    120_000,
+    300_000,
     () => 'the review does not say its verdict',
   );
   await installation.runs.client.workflow
@@ -212,7 +212,7 @@ test('people give verdicts from the page, take them back, are told what is refus
   // What is listed follows what is so.
   await until(
     async () => !(await openReviews()).includes(at) || undefined,
-    120_000,
+    300_000,
     () => 'the review is still listed as open',
   );
 
@@ -220,7 +220,7 @@ test('people give verdicts from the page, take them back, are told what is refus
   const life = candidateAt(RUN, 'expert', digestIn(at));
   await until(
     async () => /came[\s\S]{0,80}after the end of the run/.test(await textOf(life)) || undefined,
-    120_000,
+    300_000,
     () => "the candidate's life has no verdict that came after the run",
   );
   const page = await textOf(life);
@@ -240,7 +240,7 @@ test('a review is closed without a verdict by who is asked back', async () => {
   await fill(at, 'Close the review', { reviewer: 'zoe', reason: 'not needed' });
   await until(
     async () => (await textOf(at)).includes('zoe took it back: not needed') || undefined,
-    120_000,
+    300_000,
     () => 'the review is not closed',
   );
 });
@@ -304,7 +304,7 @@ test('reviews of a run that is over are told, and closed together, but for those
   expect((await send(closeAllAt(RUN), '', { reviewer: 'zoe', reason: 'it is over' })).status).toBe(303);
   await until(
     async () => !(await textOf(runAt(RUN))).includes('still open, though') || undefined,
-    120_000,
+    300_000,
     () => 'reviews of the run are still open',
   );
   expect(await openReviews()).toContain(stranger);
@@ -313,7 +313,7 @@ test('reviews of a run that is over are told, and closed together, but for those
     async () =>
       /withdrawn\), after the run<\/td><td>open for [^<]*, US\$ 0\.00/.test(await textOf(ladderAt(RUN))) ||
       undefined,
-    120_000,
+    300_000,
     () => 'the page of the ladder has no closed review without a price',
   );
 });

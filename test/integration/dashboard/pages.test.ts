@@ -387,7 +387,7 @@ describe.runIf(hasChromium())('in a browser', () => {
         }
         await until(
           async () => ((await stale.innerText()).trim() === '' ? true : undefined),
-          120_000,
+          300_000,
           () => 'the page does not recover',
         );
       });

@@ -70,7 +70,7 @@ const start = (queue: string, request: { seconds: number; waits?: number; heartb
 const begun = (output: () => string): Promise<true> =>
   until(
     async () => (output().includes('keepLoop begins') ? true : undefined),
-    120_000,
+    300_000,
     () => 'the activity did not begin',
   );
 
@@ -104,7 +104,7 @@ test.concurrent('heartbeats of the thread carry the details that the activity ga
   await begun(said);
   await until(
     async () => (said().includes('its event loop is kept since 5 s') ? true : undefined),
-    120_000,
+    300_000,
     () => 'the loop was not kept',
   );
   const kept = Date.now();
@@ -115,7 +115,7 @@ test.concurrent('heartbeats of the thread carry the details that the activity ga
       const at = Number(pending?.lastHeartbeatTime?.seconds ?? 0) * 1000;
       return at > kept ? pending!.heartbeatDetails!.payloads![0]! : undefined;
     },
-    120_000,
+    300_000,
     () => 'no heartbeat while the loop was kept',
   );
   expect(defaultPayloadConverter.fromPayload(given)).toEqual({ waits: 2 });
@@ -167,7 +167,7 @@ test.concurrent(
       await until(
         async () =>
           (await handle.describe()).raw.pendingActivities?.[0]?.heartbeatDetails ? true : undefined,
-        120_000,
+        300_000,
         () => 'the activity did not begin',
       );
       process.kill(supervised.pid!, 'SIGKILL');

@@ -87,7 +87,7 @@ async function restartWorker(role: Role): Promise<void> {
   process.kill(pid, 'SIGKILL');
   await until(
     async () => ([undefined, pid].includes(installation.workers.pid(role)) ? undefined : true),
-    120_000,
+    300_000,
     () => `the ${role} worker did not come back`,
   );
   await installation.workers.ready();
@@ -133,7 +133,7 @@ test('the object store is away for some seconds: the run waits and ends as it wo
       }
       return undefined;
     },
-    120_000,
+    300_000,
     () => 'no activity tries again',
   );
   await installation.stack.objectStore.restart();
@@ -152,7 +152,7 @@ test('a damaged batch stops no run: a person is asked, restores it, and the run 
     await handle.signal(resume);
     await until(
       async () => ((await store.head(key)) === undefined ? undefined : true),
-      120_000,
+      300_000,
       () => 'no batch was written',
     );
     await flipByte(key);
@@ -209,7 +209,7 @@ test('a damaged checkpoint is asked about once for all groups; the run goes on i
     const query = `WorkflowId STARTS_WITH '${handle.workflowId}/rl/' AND ExecutionStatus = 'Running'`;
     await until(
       async () => ((await runs.client.workflow.count(query)).count === 4 ? true : undefined),
-      120_000,
+      300_000,
       () => 'not every group is there',
     );
     for await (const { workflowId } of runs.client.workflow.list({ query })) await runs.settled(workflowId);

@@ -126,7 +126,7 @@ test('killed between two calls, the worker and its agents, no call is made twice
   const handle = await installation.runs.start('killed', spec({ env: { HOLD: hold } }));
   await until(
     () => Promise.resolve(waitingAt('hold') >= 2 || undefined),
-    120_000,
+    300_000,
     () => `${waitingAt('hold')} agents wait between their calls`,
   );
   const before = await sentBy('killed', letters);
@@ -184,7 +184,7 @@ const sentAfter = (run: string, count: number): Promise<string[]> =>
       const sent = await sentBy(run, letters);
       return sent.length >= count ? sent : undefined;
     },
-    120_000,
+    300_000,
     () => `${run} has not sent ${count} letters`,
   );
 

@@ -178,13 +178,13 @@ describe.skipIf(!bubblewrap)(`an agent in the sandbox${LEFT_OUT}`, { timeout: 30
     const alive = (): number[] => processesBelow(`sleep\0${mark}`);
     await until(
       () => Promise.resolve(alive().length >= 2 || undefined),
-      120_000,
+      300_000,
       () => 'the agent was not started',
     ).finally(() => worker.kill('SIGKILL'));
     const pids = alive();
     await until(
       () => Promise.resolve(pids.some(isThere) ? undefined : true),
-      120_000,
+      300_000,
       () => 'the agent goes on without its worker',
     );
   });

@@ -104,7 +104,7 @@ test('a tier whose worker is down delays only itself', async () => {
   expect((await (await runs.start('lame', spec)).result()).end).toEqual(DONE);
   const meanwhile = await until(
     async () => (await status('lame')) ?? undefined,
-    120_000,
+    300_000,
     () => 'the ladder does not answer',
   );
   expect(meanwhile.totals['near']!.computed).toBeGreaterThan(0);
@@ -153,7 +153,7 @@ test('what a tier does not say before its deadline is pending, is not trained on
   await release();
   await until(
     async () => (await status('pending'))?.waiting === 0 || undefined,
-    120_000,
+    300_000,
     () => 'the verdicts did not come',
   );
   await run.signal('resume');

@@ -179,7 +179,7 @@ describe('without a run', () => {
     const first = await evaluate('held', { verification });
     await until(
       async () => (await installation.runs.running('verdict/stern', 'verifySubject')).length > 0 || undefined,
-      120_000,
+      300_000,
       () => 'no verdict was asked for',
     );
     await killAndReplace(installation.workers, 'orchestrator');

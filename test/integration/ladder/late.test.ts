@@ -48,7 +48,7 @@ test('verdicts that come after everything was killed move estimates, ledger and 
   // Some of what is asked is being computed.
   await until(
     async () => (await runs.running('verdict/stern', 'verifySubject')).length > 0 || undefined,
-    120_000,
+    300_000,
     () => 'nothing is computed',
   );
   const asked = (await status('late'))!.waiting;
@@ -63,7 +63,7 @@ test('verdicts that come after everything was killed move estimates, ledger and 
   await letFirstGo();
   await until(
     async () => (await status('late'))?.waiting === 0 || undefined,
-    120_000,
+    300_000,
     () => 'the verdicts did not come',
   );
 
@@ -171,7 +171,7 @@ test('a run whose ladder is terminated while a step waits for it fails, and says
   const run = await runs.start('orphaned', spec);
   await until(
     async () => (await status('orphaned'))?.waiting || undefined,
-    120_000,
+    300_000,
     () => 'nothing is waited for',
   );
   await runs.client.workflow.getHandle('orphaned/ladder').terminate('by mistake');

@@ -72,7 +72,7 @@ test('a tier computes no more at once than its own concurrency allows', async ()
   };
   await until(
     async () => ((await started(others)) === 6 && (await started(asked)) === 2) || undefined,
-    120_000,
+    300_000,
     () => 'the other tier has not begun all of its six, or this one not two',
   );
   // And begins no more, though others are asked meanwhile.

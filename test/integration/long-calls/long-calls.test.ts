@@ -77,7 +77,7 @@ async function heldGroups(run: string): Promise<string[]> {
       const settled = others.length === 0 && held.length > 0 && open - ended === held.length;
       return settled ? held.map(({ workflowId }) => workflowId) : undefined;
     },
-    120_000,
+    300_000,
     () => `no call of ${run} is held`,
   );
 }
@@ -87,7 +87,7 @@ async function killToolWorker(): Promise<void> {
   process.kill(pid, 'SIGKILL');
   await until(
     async () => ([undefined, pid].includes(installation.workers.pid('tool')) ? undefined : true),
-    120_000,
+    300_000,
     () => 'the tool worker did not come back',
   );
   await installation.workers.ready();
@@ -177,7 +177,7 @@ test('the tool worker is killed in mid-call: the calls are made again, and the r
       );
       return beats.some((one) => typeof (one as { said?: unknown }).said === 'number') || undefined;
     },
-    120_000,
+    300_000,
     () => `no call says how far it is: ${JSON.stringify(beats)}`,
   );
   expect(beats).toContainEqual(expect.objectContaining({ failed: 0 }));
@@ -213,7 +213,7 @@ test('the object store is away for longer than attempts last: the calls wait for
       }
       return undefined;
     },
-    120_000,
+    300_000,
     () => 'no call waits for the store',
   );
   expect(waited).toBeGreaterThanOrEqual(6);
@@ -277,7 +277,7 @@ test('cancelling the run reaches a tool in mid-call, and nothing of the run stay
       const ended = made.filter(({ event }) => event === 'end').length;
       return aborted > 0 && open === ended + aborted ? true : undefined;
     },
-    120_000,
+    300_000,
     () => 'a call went on after its run was cancelled',
   );
   await until(
@@ -289,7 +289,7 @@ test('cancelling the run reaches a tool in mid-call, and nothing of the run stay
       }
       return true;
     },
-    120_000,
+    300_000,
     () => 'a workflow of the run goes on',
   );
 });

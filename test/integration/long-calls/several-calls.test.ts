@@ -267,7 +267,7 @@ function killedWhereHeld(
       if (held) await killAndReplace(workers, ...roles);
       return held;
     },
-    120_000,
+    300_000,
     () => `no turn waits for its call ${nth}: ${JSON.stringify(seen)}`,
   );
 }

@@ -40,7 +40,7 @@ test('of two people who answer at once, on a page and in a terminal, one is told
   const at = new URL(`/runs/${run}`, dashboard.url);
   const token = await until(
     async () => /name="token" value="([^"]+)"/.exec(await (await fetch(at)).text())?.[1],
-    120_000,
+    300_000,
     () => 'the page has no forms',
   );
   for (const id of ['1', '2', '3']) {
@@ -101,7 +101,7 @@ test('who watches a run sees its end, though Temporal was away meanwhile', async
   const hears = (away: boolean) =>
     until(
       () => Promise.resolve(said('does not answer') > said('answers again') === away || undefined),
-      120_000,
+      300_000,
       () => `the command has not said that the server is ${away ? 'away' : 'back'}: ${lines.join('\n')}`,
     );
   for (let times = 1; times <= 2; times++) {

@@ -69,7 +69,7 @@ test('a deletion that is killed anywhere can be looked at, and is gone on with; 
       const plan = await planDeletion(sources, 'half');
       return plan.executions.length === 3 && plan.refusals.length === 0 ? plan : undefined;
     },
-    120_000,
+    300_000,
     () => 'what was terminated is not listed',
   );
 

@@ -121,7 +121,7 @@ async function whyWhen(run: string, wanted: (reason: Reason) => boolean): Promis
       // Where others are at work, too, a run may not answer at once.
       return last.problems.length === 0 && last.reasons.some(wanted) ? last : undefined;
     },
-    120_000,
+    300_000,
     () => `${run} waits for something else: ${JSON.stringify(last)}`,
   );
 }
@@ -245,7 +245,7 @@ test('what is tried again is told from what nobody serves, and both from a quest
       const { rows } = await readRuns(sources, { patienceMs: 10_000 });
       return rows[0]?.from === 'progress' && rows[0].run === 'asks' ? rows[0] : undefined;
     },
-    120_000,
+    300_000,
     () => 'the run that asks does not come first, with what it says',
   );
   expect(first).toMatchObject({ run: 'asks', status: 'waiting' });
@@ -256,7 +256,7 @@ test('what is tried again is told from what nobody serves, and both from a quest
     until(
       async () =>
         hook.got.find((one) => Object.entries(alert).every(([name, value]) => Object(one)[name] === value)),
-      120_000,
+      300_000,
       () => `${JSON.stringify(alert)} was not told: ${JSON.stringify(hook.got)}`,
     );
   expect((await told({ kind: 'question', run: 'asks', over: false })).text).toContain('runs/x/batch is gone');
@@ -392,7 +392,7 @@ test('a run is started once, says its name, and a spec that the workers refuse i
           () => undefined,
           (error: unknown) => (error instanceof WorkflowNotFoundError ? true : undefined),
         ),
-    120_000,
+    300_000,
     () => 'the refused run is still there',
   );
 });

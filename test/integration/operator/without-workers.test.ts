@@ -80,7 +80,7 @@ beforeAll(async () => {
       const over = await client.workflow.count('ExecutionStatus = "Terminated"');
       return count >= MANY + 3 && over.count === 1 ? true : undefined;
     },
-    120_000,
+    300_000,
     () => 'visibility does not list what was started',
   );
 }, 600_000);
@@ -266,7 +266,7 @@ test('a run is deleted with all that Temporal and the store have of it, and noth
       const all = await planDeletion(sources, 'wrong');
       return all.executions.length === 2 && all.refusals.length === 0 ? all : undefined;
     },
-    120_000,
+    300_000,
     () => 'what was terminated is not listed',
   );
   await deleteRun(sources, found);

@@ -142,7 +142,7 @@ test('a server that hangs is waited for no longer than its tool may take, and fo
   // Within the second that a call has there, which it may take a busy machine more than one try to do.
   const { observations } = await until(
     () => playCalls(environment, [step('left')], { task: { level: 2 } }).catch(() => undefined),
-    120_000,
+    300_000,
     () => 'the server is not found again',
   );
   expect(observations).toMatchObject([{ text: 'You are at -1.' }]);

@@ -52,7 +52,7 @@ async function killWhileSampling(run: string): Promise<void> {
       }
       return undefined;
     },
-    120_000,
+    300_000,
     () => 'no group could be hit while it was sampled',
   );
 }

@@ -99,7 +99,7 @@ test('a run with long observations that is killed and continued with other threa
   const group = ids.group('killed', 'rl', 1, 0);
   await until(
     () => killWhileRunning({ workers: rollout, runs }, 'rollout', group, 'advance'),
-    120_000,
+    300_000,
     () => 'no episode began',
   );
   await rollout.stop();

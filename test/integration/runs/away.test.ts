@@ -174,7 +174,7 @@ test('a server that is back is found without a new connection', async () => {
   );
   await until(
     async () => ((await ask()) === 'temporal-refused' ? true : undefined),
-    120_000,
+    300_000,
     () => 'the server that is back is not found',
   );
   await connection.close();

@@ -85,7 +85,7 @@ test('what hangs is seen with its age, its progress and its worker; so are those
       const calls = read.activities.filter(({ name, said }) => name === 'callTool' && said !== null);
       return calls.some(({ said }) => said?.kind === 'call' && Number(said.said) > 10) ? read : undefined;
     },
-    120_000,
+    300_000,
     () => 'no long call says how far it is',
   );
   const calls = operations.activities.filter(({ name }) => name === 'callTool');
@@ -134,7 +134,7 @@ test('a killed rollout worker: which attempt was lost, what that cost, and what 
   await writeFile(`${callsFile}.release`, '');
   const lost = await until(
     async () => (await runs.running(`${RUN}/rl/1/`, 'resume'))[0]?.workflowId,
-    120_000,
+    300_000,
     () => 'nothing was handed to the stopped worker',
   );
   process.kill(killed, 'SIGKILL');
@@ -147,7 +147,7 @@ test('a killed rollout worker: which attempt was lost, what that cost, and what 
       Promise.resolve(
         [undefined, killed].includes(workers.pid('rollout')) ? undefined : workers.pid('rollout'),
       ),
-    120_000,
+    300_000,
     () => 'no other worker is started',
   );
   process.kill(next, 'SIGSTOP');
@@ -156,7 +156,7 @@ test('a killed rollout worker: which attempt was lost, what that cost, and what 
       const timeline = await readTimeline(sources, place);
       return timeline.activities.some((one) => one.lost?.open) ? timeline : undefined;
     },
-    120_000,
+    300_000,
     () => 'no other attempt is waited for',
   ).finally(() => process.kill(next, 'SIGCONT'));
   const whole = await until(
@@ -164,7 +164,7 @@ test('a killed rollout worker: which attempt was lost, what that cost, and what 
       const timeline = await readTimeline(sources, place);
       return timeline.to === null ? undefined : timeline;
     },
-    120_000,
+    300_000,
     () => `${lost} does not end`,
   );
   // While it is waited for the worker that had it is known.
@@ -183,7 +183,7 @@ test('a killed rollout worker: which attempt was lost, what that cost, and what 
   expect(atLeast).toBeCloseTo(20.2, 3);
   expect(atMost).toBeGreaterThanOrEqual(atLeast);
   // Besides that no more than what is waited for here.
-  expect(atMost).toBeLessThan(atLeast + 240);
+  expect(atMost).toBeLessThan(atLeast + 600);
   expect(resume.kept).toMatchObject({ calls: resume.episodes!.length });
   expect(resume.kept!.tokens).toBeGreaterThan(0);
   expect(whole.lost.attempts).toBeGreaterThan(0);
@@ -215,7 +215,7 @@ test('Prometheus scrapes runs, queues and what Temporal’s SDK measures in each
       // The first step has left facts when the second has begun.
       return scraped.metrics.has('gradus_run_mean_reward') ? scraped : undefined;
     },
-    120_000,
+    300_000,
     () => 'no step left facts',
   );
   const of = (name: string, labels: Record<string, string>): number | undefined =>
@@ -260,7 +260,7 @@ test('runs and workers export by OTLP where OpenTelemetry’s variables say so, 
         );
         return runs && workers ? [runs, workers] : undefined;
       },
-      120_000,
+      300_000,
       () => `received ${receiver.received.length} exports; said: ${lines.join('; ')}`,
     );
     expect(ofRuns).toMatchObject({ path: '/v1/metrics', contentType: 'application/json' });

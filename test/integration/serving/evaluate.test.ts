@@ -158,7 +158,7 @@ test('a server that is killed in the middle costs nothing, and one that comes ba
   const sampled = () => store.list('runs/killed/parts/');
   await until(
     async () => (await sampled()).some(({ key }) => key.includes('/sampled-')) || undefined,
-    120_000,
+    300_000,
     () => 'nothing was sampled',
   );
   await server.kill();
@@ -167,7 +167,7 @@ test('a server that is killed in the middle costs nothing, and one that comes ba
   // Whoever asks for a sample there has it show first what it computes.
   await until(
     async () => (await other.requests()).some(({ body }) => wantsScores(body)) || undefined,
-    120_000,
+    300_000,
     () => 'the other model was not looked at',
   );
   const before = (await sampled()).length;
@@ -217,7 +217,7 @@ test("Temporal's own command and a Schedule start it with a policy", async () =>
       const name = runs.map((one) => one.split('/')[1]!).find((one) => one.startsWith('nightly-'));
       return name === undefined ? undefined : ((await findEvaluation(store, name)) ?? undefined);
     },
-    120_000,
+    300_000,
     () => 'the schedule has not run',
   );
   const byHand = (await findEvaluation(store, 'by-hand'))!;

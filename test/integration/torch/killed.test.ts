@@ -90,7 +90,7 @@ await withTorch((python) => {
         const seen = await runs.pending(ids.stage('cancelled', 'warm-start'), 'trainStep');
         return typeof seen !== 'string' && seen.started ? true : undefined;
       },
-      120_000,
+      300_000,
       () => 'no step was begun',
     );
     await handle.cancel();

@@ -70,7 +70,7 @@ await withTorch((python) => {
             if (typeof now === 'string') return 'missed';
             return now.attempt > seen.attempt ? 'hit' : undefined;
           },
-          120_000,
+          300_000,
           () => 'the step was not made again',
         ).then((how) => (how === 'hit' ? true : undefined));
       },

@@ -96,13 +96,13 @@ test('what the ladder asks while it writes its last page is asked, though it con
   const asked = (to: number) =>
     until(
       () => Promise.resolve(requested.some((one) => one.to === to) || undefined),
-      120_000,
+      300_000,
       () => `what is asked ends at ${Math.max(0, ...requested.map((one) => one.to))}, not ${to}`,
     );
   const written = (count: number) =>
     until(
       () => Promise.resolve(pages.length >= count || undefined),
-      120_000,
+      300_000,
       () => `${pages.length} pages are begun, not ${count}`,
     );
   await current.signal('climbWanted', {
@@ -127,7 +127,7 @@ test('what the ladder asks while it writes its last page is asked, though it con
   gates[1]!.open();
   await until(
     () => Promise.resolve(failures > 0 || undefined),
-    120_000,
+    300_000,
     () => 'the last one is not asked for',
   );
   await asked(5);
@@ -146,7 +146,7 @@ test('a sweep hears of both when two verifiers judge one subject', async () => {
   });
   await until(
     () => Promise.resolve(requested.some(({ requester }) => requester === 'sweep') || undefined),
-    120_000,
+    300_000,
     () => 'nothing is asked',
   );
   for (const verifier of ['near', 'exact']) await sweep.signal('verdictArrived', arrived(verifier, 1));

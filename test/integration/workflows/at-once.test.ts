@@ -62,7 +62,7 @@ beforeAll(async () => {
             if (run === 'changing' && ['rl', 'later-0', 'later-1', 'later-2'].includes(stage))
               await until(
                 () => Promise.resolve(changes >= least || undefined),
-                120_000,
+                300_000,
                 () => `nobody changes ${run} in ${stage}`,
               );
             return heldUp(request);

@@ -112,7 +112,7 @@ test.each(['told that its run is gone', 'cancelled'])(
           Promise.resolve(
             requested.filter(({ requester }) => requester === workflowId).length >= count || undefined,
           ),
-        120_000,
+        300_000,
         () => `${count} are not asked`,
       );
     await asked(1);
@@ -120,7 +120,7 @@ test.each(['told that its run is gone', 'cancelled'])(
     await ladder.signal('verdictArrived', arrived);
     await until(
       () => Promise.resolve(pages.some((page) => page.run === run) || undefined),
-      120_000,
+      300_000,
       () => 'no page is written',
     );
     await asked(2);
@@ -181,13 +181,13 @@ test('who asks for a verdict again while others are told of it is told again', a
   for (let i = 0; i < 100; i++) await wanted(`gone-${i}`);
   await until(
     async () => ((await told()) === 1 ? true : undefined),
-    120_000,
+    300_000,
     () => 'nobody is told',
   );
   await wanted('asking');
   await until(
     async () => ((await told()) === 2 ? true : undefined),
-    120_000,
+    300_000,
     () => 'who asked again is not told',
   );
   await client.workflow.getHandle('asking').terminate();

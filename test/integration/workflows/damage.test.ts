@@ -183,7 +183,7 @@ test('the signal to stop ends a run that asks as well; the ladder that it asked 
   expect(
     await until(
       async () => (await ladder.describe()).status.name,
-      120_000,
+      300_000,
       () => 'no status',
     ),
   ).toBe('FAILED');

@@ -84,7 +84,7 @@ async function groupsBegun(run: string): Promise<number> {
       for await (const _ of installation.runs.client.workflow.list({ query })) begun++;
       return begun >= GROUPS ? begun : undefined;
     },
-    120_000,
+    300_000,
     () => `${begun} groups of ${run} are listed`,
   );
 }
@@ -151,7 +151,7 @@ async function terminatedInTheMiddle(): Promise<string> {
     const handle = await start(run, MANY);
     await until(
       async () => ((await groupsStored(run)) >= 2 ? true : undefined),
-      120_000,
+      300_000,
       () => 'no group is stored',
     );
     const ended = await handle.terminate('by the test').then(
@@ -211,7 +211,7 @@ describe('whoever is killed', () => {
     command.stderr.on('data', (text: Buffer) => (said += text.toString()));
     const id = await until(
       async () => /evaluate-[0-9a-f]{16}/.exec(said)?.[0],
-      120_000,
+      300_000,
       () => `it has not begun: ${said}`,
     );
     command.kill('SIGKILL');
@@ -281,7 +281,7 @@ describe("from Temporal's own tools", () => {
         const done = await Promise.all(names.map((name) => findEvaluation(store, name)));
         return done.length === 2 && done.every((one) => one !== null) ? done : undefined;
       },
-      120_000,
+      300_000,
       () => 'the schedule has not run twice',
     );
     expect(numbers(runs[0]!)).toEqual(numbers(runs[1]!));

@@ -118,7 +118,7 @@ test('a step that waits for many verdicts goes on where it was when its ladder c
           () => true,
           () => undefined,
         ),
-    120_000,
+    300_000,
     () => 'the ladder does not begin',
   );
   const answered = async (): Promise<true | undefined> => {

@@ -102,7 +102,7 @@ test('a run whose ladder is cancelled while a step waits for it fails at once, a
       const status = await ladder.query<LadderStatus>('ladder').catch(() => null);
       return status?.waiting || undefined;
     },
-    120_000,
+    300_000,
     () => 'nothing is waited for',
   );
   await ladder.cancel();
@@ -139,7 +139,7 @@ test.each([
           ) || undefined
         );
       },
-      120_000,
+      300_000,
       () => 'nothing is begun anew',
     );
     rollingOut.get(run)!.open();
@@ -165,7 +165,7 @@ test.each([
       rollingOut.get(run)!.open();
       await until(
         async () => (await ladder.query<LadderStatus>('ladder')).waiting || undefined,
-        120_000,
+        300_000,
         () => 'the ladder asks nothing',
       );
       await stage.terminate();
@@ -181,7 +181,7 @@ test.each([
         const { status } = await stage.describe();
         return status.name === 'RUNNING' || undefined;
       },
-      120_000,
+      300_000,
       () => 'the stage is not begun anew',
     );
     // Now it could end.
@@ -193,7 +193,7 @@ test.each([
         const { status } = await lab.runs.client.workflow.getHandle(ladder.workflowId, ending).describe();
         return status.name !== 'RUNNING' || undefined;
       },
-      120_000,
+      300_000,
       () => 'the ladder still waits',
     );
     rollingOut.get(run)!.open();
@@ -209,7 +209,7 @@ test.each([
         const { status } = await ladder.describe();
         return status.name === 'RUNNING' || undefined;
       },
-      120_000,
+      300_000,
       () => 'no other ladder begins',
     );
     const { events } = await ladder.fetchHistory();
@@ -237,7 +237,7 @@ test('pause and resume reach a stage in the order in which they were sent', asyn
       );
       return names.length === sent.length ? names : undefined;
     },
-    120_000,
+    300_000,
     () => 'not all are passed on',
   );
   expect(received).toEqual(sent);
