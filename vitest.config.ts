@@ -96,8 +96,8 @@ export default defineConfig({
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
           runner: 'test/until-runner.ts',
-          testTimeout: 300_000,
-          hookTimeout: 120_000,
+          testTimeout: 600_000,
+          hookTimeout: 300_000,
           // Each file brings up real servers and workers, which wait about half of their time.
           maxWorkers: 2,
           sequence: { groupOrder: 2 },

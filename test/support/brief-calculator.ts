@@ -59,7 +59,7 @@ function brief(effect: Tool['effect']): Tool {
   return defineTool({
     ...sure,
     effect,
-    limits: { ...sure.limits, heartbeatSeconds: 4 },
+    limits: { ...sure.limits, heartbeatSeconds: 10 },
     run: async (args, context) => {
       const { idempotencyKey, attempt, signal } = context;
       const kind = parts(idempotencyKey)[0]!.split('-')[0]!;

@@ -1,7 +1,7 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { ToolCall } from '../../core/episode/episode.ts';
-import type { Task } from '../../environments/contract/environment.ts';
+import type { Task, ToolContext } from '../../environments/contract/environment.ts';
 import type {
   Acted,
   Attached,
@@ -11,17 +11,27 @@ import type {
 } from '../../environments/contract/session.ts';
 import { houseWith, WAYS } from './houses.ts';
 
-// Houses as a host loads them. A call takes a moment, and as long as there is the file HOUSES_HOLD, in which its process,
-// whose number is then in HOUSES_PID, can be killed. The houses of `reattach` stand on a server, which HOUSES_URL names. In `house-pin-slow` one goes by long calls.
+// Houses as a host loads them. A call takes a moment, and as long as there is the file HOUSES_GATE, in which its process,
+// whose number is then in HOUSES_PID, can be killed. The houses of `reattach` stand on a server, which HOUSES_URL names. In
+// `house-pin-slow` one goes by long calls: those of episodes whose name begins as the file HOUSES_HOLD says wait as long as
+// there is this file.
 
-const { HOUSES_PID, HOUSES_HOLD, HOUSES_URL, HOUSES_MS = '100' } = process.env;
-
-const isHeld = (): boolean => HOUSES_HOLD !== undefined && existsSync(HOUSES_HOLD);
+const { HOUSES_PID, HOUSES_GATE, HOUSES_URL, HOUSES_HOLD, HOUSES_MS = '100' } = process.env;
 
 async function held(): Promise<void> {
   if (HOUSES_PID !== undefined) writeFileSync(HOUSES_PID, String(process.pid));
   await wait(Number(HOUSES_MS));
-  while (isHeld()) await wait(20);
+  while (HOUSES_GATE !== undefined && existsSync(HOUSES_GATE)) await wait(20);
+}
+
+async function waits(context: ToolContext): Promise<void> {
+  const { idempotencyKey, signal } = context;
+  if (HOUSES_HOLD === undefined) return;
+  while (existsSync(HOUSES_HOLD)) {
+    if (!idempotencyKey.startsWith(readFileSync(HOUSES_HOLD, 'utf8'))) return;
+    context.heartbeat(null);
+    await wait(50, undefined, { signal });
+  }
 }
 
 async function ask<T>(path: string, body: object = {}): Promise<T> {
@@ -50,9 +60,10 @@ const reattach: Sessions = {
 
 const slow = <S extends Session>(session: S): S =>
   Object.assign(Object.create(session) as S, {
-    act: async (...call: Parameters<Session['act']>): Promise<Acted> => {
+    act: async (call: ToolCall, context: ToolContext): Promise<Acted> => {
       await held();
-      return session.act(...call);
+      if (call.name === 'go') await waits(context);
+      return session.act(call, context);
     },
   });
 

@@ -6,52 +6,100 @@ import type { RunClient } from './run-client.ts';
 /** SIGKILL; resolves when the supervisor has brought up others in their place. */
 export async function killAndReplace(workers: Workers, ...roles: Role[]): Promise<void> {
   const killed = roles.map((role) => {
-    const pid = workers.pid(role);
-    if (pid === undefined) throw new Error(`no ${role} worker is running`);
+    const pid = pidOf(workers, role);
     process.kill(pid, 'SIGKILL');
     return { role, pid };
   });
-  await until(
-    async () => {
-      const replaced = killed.every(({ role, pid }) => ![undefined, pid].includes(workers.pid(role)));
-      return replaced ? true : undefined;
-    },
-    30_000,
-    () => `${roles.join(', ')} did not come back`,
-  );
-  await workers.ready();
+  await untilReplaced(workers, killed);
 }
 
 /**
- * Kills the worker of a role while an activity runs on it, and proves by its next attempt that the kill hit it. A kill
- * in the very moment in which the activity ended hits nothing: then the next one is tried. `at` names the workflow.
+ * Kills the worker of a role where an activity of a workflow runs on it, and gives its process and the attempt. It stands still
+ * while that is looked up a second time, so that nothing ends between the look and the kill, however slow the machine.
  */
+export async function killWhileRunning(
+  { workers, runs }: { workers: Workers; runs: RunClient },
+  role: Role,
+  workflowId: string,
+  activity: string,
+): Promise<{ role: Role; pid: number; attempt: number } | undefined> {
+  const running = async (): Promise<number | undefined> => {
+    const seen = await runs.pending(workflowId, activity);
+    return typeof seen !== 'string' && seen.started ? seen.attempt : undefined;
+  };
+  if ((await running()) === undefined) return undefined;
+  const pid = pidOf(workers, role);
+  process.kill(pid, 'SIGSTOP');
+  let attempt: number | undefined;
+  try {
+    attempt = await running();
+  } finally {
+    process.kill(pid, attempt === undefined ? 'SIGCONT' : 'SIGKILL');
+  }
+  return attempt === undefined ? undefined : { role, pid, attempt };
+}
+
+/**
+ * The same, with another worker brought up in its place, and proven by the next attempt: a result that was on its way
+ * to the server makes the kill a miss. Gives whether it was none.
+ */
+export async function killHits(
+  { workers, runs }: { workers: Workers; runs: RunClient },
+  role: Role,
+  workflowId: string,
+  activity: string,
+): Promise<boolean> {
+  const killed = await killWhileRunning({ workers, runs }, role, workflowId, activity);
+  if (!killed) return false;
+  await untilReplaced(workers, [killed]);
+  const after = await until(
+    async () => {
+      const now = await runs.pending(workflowId, activity);
+      if (typeof now === 'string') return 'missed';
+      return now.attempt > killed.attempt ? 'hit' : undefined;
+    },
+    300_000,
+    () => `${activity} of ${workflowId} was not tried again`,
+  );
+  return after === 'hit';
+}
+
+/** Kills the worker of a role while an activity runs on it, at the first step at which the kill hits. `at` names the workflow. */
 export async function killInActivity(
   { workers, runs }: { workers: Workers; runs: RunClient },
   at: (step: number) => string,
   activity: string,
   role: Role,
-  timeoutMs = 90_000,
+  timeoutMs = 240_000,
 ): Promise<void> {
   let step = 2;
   await until(
     async () => {
-      const seen = await runs.pending(at(step), activity);
-      if (seen === 'closed') step++;
-      if (typeof seen === 'string' || !seen.started) return undefined;
-      await killAndReplace(workers, role);
-      const after = await until(
-        async () => {
-          const now = await runs.pending(at(step), activity);
-          if (typeof now === 'string') return 'missed';
-          return now.attempt > seen.attempt ? 'hit' : undefined;
-        },
-        30_000,
-        () => `${activity} was not tried again`,
-      );
-      return after === 'hit' ? true : undefined;
+      if ((await runs.pending(at(step), activity)) === 'closed') step++;
+      return (await killHits({ workers, runs }, role, at(step), activity)) || undefined;
     },
     timeoutMs,
     () => `no ${activity} could be hit; the last try was at step ${step}`,
   );
+}
+
+function pidOf(workers: Workers, role: Role): number {
+  const pid = workers.pid(role);
+  if (pid === undefined) throw new Error(`no ${role} worker is running`);
+  return pid;
+}
+
+async function untilReplaced(
+  workers: Workers,
+  killed: readonly { role: Role; pid: number }[],
+): Promise<void> {
+  await until(
+    async () => {
+      const replaced = killed.every(({ role, pid }) => ![undefined, pid].includes(workers.pid(role)));
+      return replaced ? true : undefined;
+    },
+    300_000,
+    () => `${killed.map(({ role }) => role).join(', ')} did not come back`,
+  );
+  await workers.ready();
 }

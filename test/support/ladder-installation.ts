@@ -7,12 +7,18 @@ import type { AbstentionRule } from '../../core/ladder/policy.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';
 import { ids } from '../../core/names.ts';
 import type { Role } from '../../core/names.ts';
+import { pause } from '../../workflows/control/messages.ts';
+import type { Progress } from '../../workflows/control/messages.ts';
 import type { LadderStatus } from '../../workflows/ladder/ladder-state.ts';
 import { briefSpec } from './brief-spec.ts';
 import { inOrder } from './tiny-spec.ts';
 import type { Computation } from './ladder-calculator.ts';
+import { untilBegun, untilSignalled } from './run-client.ts';
+import type { RunClient } from './run-client.ts';
 import { startTestInstallation } from './test-installation.ts';
 import type { TestInstallation } from './test-installation.ts';
+
+type RunHandle = Awaited<ReturnType<RunClient['start']>>;
 
 /** What the tests of the ladder have in common: an installation that serves ladder-calculator.ts. */
 export interface LadderInstallation extends TestInstallation {
@@ -20,6 +26,11 @@ export interface LadderInstallation extends TestInstallation {
   roles: Role[];
   /** Holds up the computations of a verifier; the function that it gives lets them go. */
   hold: (verifier: string) => Promise<() => Promise<void>>;
+  /**
+   * Starts a run, and pauses it in the first step of its stage `rl`, which does not come to its end before the stage knows:
+   * so it stands still behind that step. Gives what it shows then.
+   */
+  startPaused: (run: string, spec: unknown) => Promise<{ handle: RunHandle; shown: Progress }>;
   /** Lets everything go, for a test that failed while it held something up: what is held takes the tier's slots. */
   releaseAll: () => Promise<void>;
   /** What a verifier computed, as it counted itself. */
@@ -58,16 +69,31 @@ export async function startLadderInstallation(
   const releaseAll = async (): Promise<void> => {
     for (const name of held) await rm(name, { force: true });
   };
+  const hold = async (verifier: string): Promise<() => Promise<void>> => {
+    const name = `${file}.hold-${verifier}`;
+    held.add(name);
+    await writeFile(name, '');
+    return () => rm(name);
+  };
   const ladder = (run: string) => installation.runs.client.workflow.getHandle(ids.ladder(run));
   return {
     ...installation,
     store,
     roles: processes.flat(),
-    hold: async (verifier) => {
-      const name = `${file}.hold-${verifier}`;
-      held.add(name);
-      await writeFile(name, '');
-      return () => rm(name);
+    hold,
+    startPaused: async (run, spec) => {
+      const { runs } = installation;
+      const letGo = await hold('is-number');
+      const handle = await runs.start(run, spec);
+      await untilBegun(runs, ids.group(run, 'rl', 1, 0));
+      await handle.signal(pause);
+      await untilSignalled(runs, `${run}/rl`, pause.name);
+      await letGo();
+      const shown = await runs.progress(
+        handle,
+        ({ status, step }) => status === 'paused' && step?.stage === 'rl' && step.stageStep === 1,
+      );
+      return { handle, shown };
     },
     releaseAll,
     computed: async (verifier) => {

@@ -69,6 +69,7 @@ export async function withPage<T>(
   use: (page: Page, context: BrowserContext) => Promise<T>,
 ): Promise<T> {
   const context = await browser.newContext({ viewport: WIDE, ...options });
+  context.setDefaultTimeout(120_000);
   try {
     return await use(await context.newPage(), context);
   } finally {

@@ -33,7 +33,7 @@ export class RunClient {
   async progress(
     handle: WorkflowHandle,
     wanted: (progress: Progress) => boolean,
-    timeoutMs = 120_000,
+    timeoutMs = 240_000,
   ): Promise<Progress> {
     let last: unknown;
     return until(
@@ -94,7 +94,7 @@ export class RunClient {
   }
 
   /** Events of a workflow's history, once neither it nor anything that it started runs. */
-  settled(workflowId: string, timeoutMs = 30_000): Promise<number> {
+  settled(workflowId: string, timeoutMs = 120_000): Promise<number> {
     return until(
       async () => {
         const handle = this.client.workflow.getHandle(workflowId);
@@ -138,6 +138,18 @@ export async function until<T>(
   }
 }
 
+/** Until a workflow has been sent a signal of that name. */
+export const untilSignalled = ({ client }: RunClient, workflowId: string, signal: string): Promise<true> =>
+  until(
+    async () => {
+      const { events } = await client.workflow.getHandle(workflowId).fetchHistory();
+      const got = events!.map((event) => event.workflowExecutionSignaledEventAttributes?.signalName);
+      return got.includes(signal) || undefined;
+    },
+    300_000,
+    () => `${workflowId} is not told ${signal}`,
+  );
+
 /** Until there is a workflow of that id. */
 export const untilBegun = ({ client }: RunClient, workflowId: string): Promise<true> =>
   until(
@@ -149,6 +161,6 @@ export const untilBegun = ({ client }: RunClient, workflowId: string): Promise<t
           () => true as const,
           () => undefined,
         ),
-    20_000,
+    300_000,
     () => `${workflowId} does not begin`,
   );

@@ -48,7 +48,7 @@ export default defineEnvironment({
       description: 'Measures a place.',
       placement: 'long',
       effect: 'idempotent',
-      limits: { heartbeatSeconds: 4 },
+      limits: { heartbeatSeconds: 30 },
       run: async ({ place }, context) => {
         const { idempotencyKey: call, attempt } = context;
         await note({ call, attempt, event: 'start' });

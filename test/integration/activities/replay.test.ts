@@ -564,7 +564,7 @@ describe('its page', () => {
           await page.keyboard.press('Enter');
           await page.getByRole('heading', { name: 'The same', exact: true }).waitFor({ timeout: 120_000 });
           // What may be begun again is there without a reload.
-          await page.getByRole('button', { name: 'Fork' }).waitFor({ timeout: 10_000 });
+          await page.getByRole('button', { name: 'Fork' }).waitFor({ timeout: 120_000 });
           expect(await wrongIn(page)).toEqual([]);
           expect(heard).toEqual([]);
         });

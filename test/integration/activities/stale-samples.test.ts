@@ -76,4 +76,4 @@ test('V-trace, Retrace and weighted group methods learn from what an earlier pol
       weights = checkpoint.weights;
     }
   }
-}, 180_000);
+}, 600_000);

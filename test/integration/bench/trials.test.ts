@@ -58,4 +58,4 @@ test('trials begin alike, end with the step in which they have their tokens, and
   const file = JSON.parse(await readFile(path.join(out, 'small.json'), 'utf8')) as { trials: unknown[] };
   expect(file.trials).toEqual(all);
   expect(await readFile(path.join(out, 'small.svg'), 'utf8')).toContain('<polyline');
-}, 180_000);
+}, 600_000);

@@ -116,7 +116,7 @@ async function running(
         ? { pid: details['pid'], attempt }
         : undefined;
     },
-    120_000,
+    300_000,
     () => `no such sign of life; the worker's log: ${readFileSync(logFile, 'utf8').slice(-2000)}`,
   );
 }

@@ -3,10 +3,11 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { loadCheckpoint } from '../../../store/training/checkpoints.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { ids } from '../../../core/names.ts';
 import type { CurriculumResult } from '../../../core/training/curriculum.ts';
 import { decide, decided, pause, resume, stop } from '../../../workflows/control/messages.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
-import { until } from '../../support/run-client.ts';
+import { until, untilBegun } from '../../support/run-client.ts';
 import type { RunClient } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
@@ -36,7 +37,7 @@ const listed = (query: string): Promise<string[]> =>
       for await (const { workflowId } of runs.client.workflow.list({ query })) found.push(workflowId);
       return found.length > 0 ? found : undefined;
     },
-    10_000,
+    300_000,
     () => `nothing is listed for ${query}`,
   );
 const listedAs = (status: string): Promise<string[]> => listed(`GradusStatus = '${status}'`);
@@ -77,8 +78,9 @@ test('a run is paused, resumed, asked, answered and stopped; what makes no sense
   expect(await refusal(answer(handle, 'continue'))).toBe('the run waits for no decision');
   await expect(runs.start('asking', askingSpec())).rejects.toThrow(WorkflowExecutionAlreadyStartedError);
 
-  await runs.progress(handle, ({ phase }) => phase === 'rl');
   expect(await listedAs('running')).toEqual(['asking']);
+  // In its first step: it asks after two.
+  await untilBegun(runs, ids.group('asking', 'rl', 1, 0));
   await handle.signal(pause);
   await runs.progress(handle, ({ status }) => status === 'paused');
   // An answer that is left over, as from someone who decided twice, is none to the question that comes next.

@@ -31,7 +31,7 @@ test('each other run that goes on is named, with how far it is and the command t
       lines = await otherRuns(client, 'house', installation);
       return lines.length === 2 && !lines.join('').includes('ended') ? true : undefined;
     },
-    30_000,
+    300_000,
     () => `other runs: ${lines.join('\n')}`,
   );
   const line = lines.find((one) => one.startsWith("also running: ann's spec (step 5); to stop it"));

@@ -11,7 +11,7 @@ import { DONE } from '../../support/ended.ts';
 let installation: LadderInstallation;
 beforeAll(async () => {
   installation = await startLadderInstallation();
-}, 240_000);
+}, 600_000);
 afterEach(() => installation.releaseAll());
 afterAll(() => installation?.remove());
 
@@ -41,7 +41,7 @@ test('a ladder ends with its run, cancelled or terminated, and the verdicts that
     await until(
       // One is asked, and what else is wanted is queued behind it.
       async () => ((await status(name))?.waiting ?? 0) > 1 || undefined,
-      120_000,
+      300_000,
       () => `${name} waits for no verdict`,
     );
   }

@@ -14,14 +14,14 @@ import { until } from '../../support/run-client.ts';
 let installation: LadderInstallation;
 beforeAll(async () => {
   installation = await startLadderInstallation();
-}, 240_000);
+}, 600_000);
 afterEach(() => installation.releaseAll());
 afterAll(() => installation?.remove());
 
 const waits = (run: string): Promise<number> =>
   until(
     async () => (await installation.status(run))?.waiting || undefined,
-    120_000,
+    300_000,
     () => `${run} waits for no verdict`,
   );
 
@@ -86,8 +86,15 @@ test('two runs that are changed at the same step end the same, though the orches
 async function withdrawn(names: string[]): Promise<void> {
   const { runs, store, ledger } = installation;
   const query = `WorkflowType = 'review' AND GradusVerifier = 'expert' AND ExecutionStatus = 'Running'`;
-  const found: string[] = [];
-  for await (const { workflowId } of runs.client.workflow.list({ query })) found.push(workflowId);
+  const found = await until(
+    async () => {
+      const ids: string[] = [];
+      for await (const { workflowId } of runs.client.workflow.list({ query })) ids.push(workflowId);
+      return ids.length > 0 ? ids : undefined;
+    },
+    300_000,
+    () => 'no review is listed',
+  );
   expect(found).toHaveLength(1);
   const review = runs.client.workflow.getHandle(found[0]!);
   const { run, ask } = await review.query<ReviewState>('review');
@@ -126,6 +133,6 @@ async function withdrawn(names: string[]): Promise<void> {
   for (const name of names) {
     const heard = async () =>
       (await ledger(name)).some((entry) => entry.kind === 'verdict' && entry.type === 'withdrawn');
-    await expect.poll(heard, { timeout: 30_000 }).toBe(true);
+    await expect.poll(heard, { timeout: 120_000 }).toBe(true);
   }
 }

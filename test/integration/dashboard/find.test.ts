@@ -43,7 +43,7 @@ beforeAll(async () => {
   process.env['GRADUS_CACHE'] = path.join(folder, 'cache');
   settings = readSettings({ ...server.environment(), TEMPORAL_ADDRESS: '127.0.0.1:1' });
   dashboard = await openDashboard(settings, { actions: true, temporalUi: null, port: 0 });
-}, 120_000);
+}, 600_000);
 
 afterAll(async () => {
   await dashboard?.close();
@@ -66,7 +66,7 @@ const shown = (of: string, isSo: (body: string) => boolean): Promise<string> =>
       const { body } = await asked(of);
       return isSo(body) ? body : undefined;
     },
-    20_000,
+    300_000,
     () => `${of} is never as it should be`,
   );
 
@@ -129,7 +129,7 @@ test('what was found comes as files', async () => {
   expect(JSON.parse(new TextDecoder().decode(entries[0]!.data))).toMatchObject({
     schema_version: 'ATIF-v1.7',
   });
-}, 60_000);
+}, 600_000);
 
 test('what models wrote is text; what cannot be asked is refused in words', async () => {
   const body = await settled('/find?run=evil');
@@ -162,4 +162,4 @@ test('while the store is away what is known is shown, and as of when', async () 
   expect(away).toMatch(/as of <time/);
   await server.restart();
   await shown('/find?run=made&level=3', (body) => !body.includes('The store does not answer'));
-}, 60_000);
+}, 600_000);

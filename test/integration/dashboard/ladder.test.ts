@@ -34,7 +34,7 @@ beforeAll(async () => {
   const expert = { verifier: 'expert', passAtLeast: 0.5, wait: false, reviewers: 2 };
   const spec = ladderSpec([near, expert], { seed: 90, maxSteps: 1, offer: 2 });
   await (await installation.runs.start(RUN, spec)).result();
-}, 300_000);
+}, 600_000);
 afterAll(async () => {
   await browser?.close();
   await installation?.remove();
@@ -90,6 +90,16 @@ async function fill(at: string, button: keyof typeof FORMS, fields: Record<strin
   });
 }
 
+/** The page once it has what it should: on a busy machine an environment has not shown its subject by the first look. */
+const shown = (at: string, what: RegExp): Promise<string> =>
+  until(
+    async () => {
+      const page = await textOf(at);
+      return what.test(page) ? page : undefined;
+    },
+    300_000,
+    () => `${at} never has ${String(what)}`,
+  );
 const openReviews = async (): Promise<string[]> => {
   const inbox = await textOf('/reviews');
   return [...new Set([...inbox.matchAll(/href="(\/reviews\/[^"]+)"/g)].map(([, at]) => at!))];
@@ -120,13 +130,13 @@ test('the inbox has what is open, the nearest deadline first, whoever began it',
   const soon = await beginReview('calculator-ladder', { expected: 3, value: 4 }, 600);
   await until(
     async () => (await openReviews())[0] === soon || undefined,
-    30_000,
+    300_000,
     () => 'the review with the nearest deadline is not the first',
   );
   const inbox = await textOf('/reviews');
   await until(
     async () => (await textOf('/reviews')).includes('alt="A mark 1 off the middle"') || undefined,
-    30_000,
+    300_000,
     () => 'the subject is not drawn in the inbox',
   );
   expect((await openReviews()).length).toBeGreaterThan(2);
@@ -135,8 +145,7 @@ test('the inbox has what is open, the nearest deadline first, whoever began it',
 });
 
 test('a review shows its subject as the environment does, a drawing as an image that can do nothing', async () => {
-  const review = await textOf((await openReviews())[0]!);
-  expect(review).toContain('alt="A mark 1 off the middle"');
+  const review = await shown((await openReviews())[0]!, /alt="A mark 1 off the middle"/);
   expect(review).toContain('&lt;img src=x onerror=alert(1)&gt;');
   expect(review).not.toContain('\u202e');
   const src = /<img class="drawing" src="([^"]+)"/.exec(review)![1]!;
@@ -157,8 +166,7 @@ describe('an environment that does not show its subject as it should', () => {
     ['html', /blocks that are no array/],
     ['exit', /exit code 3|showed nothing/],
   ])('%s: the page has the JSON and says why', async (does, why) => {
-    const page = await textOf(await beginReview('hostile-present', { does }, 3600));
-    expect(page).toMatch(why);
+    const page = await shown(await beginReview('hostile-present', { does }, 3600), why);
     expect(page).toContain(`&quot;does&quot;: &quot;${does}&quot;`);
     expect(page).not.toContain('class="drawing"');
   });
@@ -195,7 +203,7 @@ test('people give verdicts from the page, take them back, are told what is refus
   }
   await until(
     async () => (await textOf(at)).includes('this review is closed: the verdict is 0.95') || undefined,
-    30_000,
+    300_000,
     () => 'the review does not say its verdict',
   );
   await installation.runs.client.workflow
@@ -204,7 +212,7 @@ test('people give verdicts from the page, take them back, are told what is refus
   // What is listed follows what is so.
   await until(
     async () => !(await openReviews()).includes(at) || undefined,
-    30_000,
+    300_000,
     () => 'the review is still listed as open',
   );
 
@@ -212,7 +220,7 @@ test('people give verdicts from the page, take them back, are told what is refus
   const life = candidateAt(RUN, 'expert', digestIn(at));
   await until(
     async () => /came[\s\S]{0,80}after the end of the run/.test(await textOf(life)) || undefined,
-    60_000,
+    300_000,
     () => "the candidate's life has no verdict that came after the run",
   );
   const page = await textOf(life);
@@ -232,7 +240,7 @@ test('a review is closed without a verdict by who is asked back', async () => {
   await fill(at, 'Close the review', { reviewer: 'zoe', reason: 'not needed' });
   await until(
     async () => (await textOf(at)).includes('zoe took it back: not needed') || undefined,
-    30_000,
+    300_000,
     () => 'the review is not closed',
   );
 });
@@ -296,7 +304,7 @@ test('reviews of a run that is over are told, and closed together, but for those
   expect((await send(closeAllAt(RUN), '', { reviewer: 'zoe', reason: 'it is over' })).status).toBe(303);
   await until(
     async () => !(await textOf(runAt(RUN))).includes('still open, though') || undefined,
-    60_000,
+    300_000,
     () => 'reviews of the run are still open',
   );
   expect(await openReviews()).toContain(stranger);
@@ -305,7 +313,7 @@ test('reviews of a run that is over are told, and closed together, but for those
     async () =>
       /withdrawn\), after the run<\/td><td>open for [^<]*, US\$ 0\.00/.test(await textOf(ladderAt(RUN))) ||
       undefined,
-    60_000,
+    300_000,
     () => 'the page of the ladder has no closed review without a price',
   );
 });

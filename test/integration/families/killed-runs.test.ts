@@ -64,7 +64,7 @@ beforeAll(async () => {
     processes: [['orchestrator', 'verifier', 'tool'], ['rollout'], ['learner']],
   });
   store = await ObjectStore.connect(installation.settings.store);
-}, 240_000);
+}, 600_000);
 
 afterAll(async () => {
   store?.close();

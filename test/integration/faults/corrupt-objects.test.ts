@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runPrefix } from '../../../store/keys.ts';
 import type { OpenQuestion } from '../../../core/question.ts';
 import { PROCESSES } from '../../../workers/all-in-one.ts';
-import { decide, pause, resume } from '../../../workflows/control/messages.ts';
+import { decide, resume } from '../../../workflows/control/messages.ts';
 import { killAndReplace } from '../../support/kill-workers.ts';
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
 import type { LadderInstallation } from '../../support/ladder-installation.ts';
@@ -24,7 +24,7 @@ beforeAll(async () => {
     env: { GRADUS_BLOB_CACHE: path.join(import.meta.filename, 'no-folder') },
     processes: PROCESSES,
   });
-}, 120_000);
+}, 600_000);
 afterAll(async () => {
   await installation?.remove();
   await rm(backup, { recursive: true, force: true });
@@ -51,7 +51,7 @@ async function damage(key: string, how: number): Promise<void> {
 }
 
 test('a run of which everything is damaged asks object by object, and loses nothing', async () => {
-  const { runs, store, workers } = installation;
+  const { runs, startPaused, store, workers } = installation;
   const spec = ladderSpec([{ verifier: 'near', passAtLeast: 0.5, wait: true }], {
     maxSteps: 3,
     groupsPerStep: 2,
@@ -59,10 +59,7 @@ test('a run of which everything is damaged asks object by object, and loses noth
   });
   const alone = await (await runs.start('alone', spec)).result();
 
-  const handle = await runs.start('damaged', spec);
-  await runs.progress(handle, ({ phase }) => phase === 'rl');
-  await handle.signal(pause);
-  await runs.progress(handle, ({ status, step }) => status === 'paused' && step?.stage === 'rl');
+  const { handle } = await startPaused('damaged', spec);
   await runs.settled('damaged/rl');
   await runs.settled('damaged/ladder');
   const all = await store.list(runPrefix('damaged'));

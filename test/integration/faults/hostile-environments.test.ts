@@ -19,7 +19,7 @@ beforeAll(async () => {
     env: { GRADUS_ENVIRONMENTS: MODULE, GRADUS_DECODER_THREADS: '1', GRADUS_LEARNER_THREADS: '1' },
   });
   store = await ObjectStore.connect(installation.settings.store);
-}, 120_000);
+}, 600_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();
@@ -63,5 +63,5 @@ test.each(['exit', 'long-exit'])(
       }),
     ]);
   },
-  200_000,
+  300_000,
 );

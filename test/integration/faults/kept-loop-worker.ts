@@ -8,7 +8,8 @@ import { notifySupervisor, whenToStop } from '../../../workers/supervisor.ts';
 import { readSettings } from '../../../workers/settings.ts';
 import { watchedActivities } from '../../../workers/watched-activities.ts';
 
-// A worker of the queue GRADUS_TEST_QUEUE whose one activity waits, and at its first attempt keeps the event loop.
+// A worker of the queue GRADUS_TEST_QUEUE whose one activity at its first attempt waits and keeps the event loop. After
+// GRADUS_TEST_END_AFTER seconds of a kept loop it is ended.
 
 const cell = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
@@ -19,7 +20,8 @@ function keepForSeconds(seconds: number): void {
 }
 
 const { temporalAddress, namespace } = readSettings();
-const watch = new LoopWatch({ temporalAddress, namespace, endAfterSeconds: 15 });
+const endAfterSeconds = Number(process.env['GRADUS_TEST_END_AFTER']);
+const watch = new LoopWatch({ temporalAddress, namespace, endAfterSeconds });
 const worker = await Worker.create({
   connection: await NativeConnection.connect({ address: temporalAddress }),
   namespace,
@@ -37,8 +39,9 @@ const worker = await Worker.create({
         console.error('keepLoop begins');
         tell?.({ waits });
         // So that whoever stops the worker or the server meets an attempt under way.
+        if (attempt > 1) return attempt;
         await delay(waits * 1000);
-        if (attempt === 1) keepForSeconds(seconds);
+        keepForSeconds(seconds);
         return attempt;
       },
     },

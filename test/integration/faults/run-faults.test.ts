@@ -2,16 +2,18 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { ApplicationFailure } from '@temporalio/common';
 import { WorkflowFailedError } from '@temporalio/client';
+import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { batchKey, checkpointsPrefix } from '../../../store/keys.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import type { CurriculumResult } from '../../../core/training/curriculum.ts';
+import { ids } from '../../../core/names.ts';
 import type { Role } from '../../../core/names.ts';
 import { PROCESSES } from '../../../workers/all-in-one.ts';
 import { dynamicConfig } from '../../../infra/dev/temporal-config.ts';
 import { decide, pause, resume } from '../../../workflows/control/messages.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
-import { until } from '../../support/run-client.ts';
+import { until, untilBegun } from '../../support/run-client.ts';
 import type { RunClient } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
@@ -67,12 +69,25 @@ async function flipByte(key: string): Promise<void> {
   await writeFile(fileOf(key), bytes);
 }
 
+/** Pauses a run between two steps of its stage `rl`, and gives the number of the last one. */
+async function pausedBetweenSteps(handle: WorkflowHandle): Promise<number> {
+  const stage = ids.stage(handle.workflowId, 'rl');
+  await untilBegun(runs, ids.group(handle.workflowId, 'rl', 1, 0));
+  await handle.signal(pause);
+  const { step } = await runs.progress(
+    handle,
+    (shown) => shown.status === 'paused' && shown.step?.stage === 'rl',
+  );
+  await runs.settled(stage);
+  return step!.stageStep;
+}
+
 async function restartWorker(role: Role): Promise<void> {
   const pid = installation.workers.pid(role)!;
   process.kill(pid, 'SIGKILL');
   await until(
     async () => ([undefined, pid].includes(installation.workers.pid(role)) ? undefined : true),
-    30_000,
+    300_000,
     () => `the ${role} worker did not come back`,
   );
   await installation.workers.ready();
@@ -118,7 +133,7 @@ test('the object store is away for some seconds: the run waits and ends as it wo
       }
       return undefined;
     },
-    30_000,
+    300_000,
     () => 'no activity tries again',
   );
   await installation.stack.objectStore.restart();
@@ -128,15 +143,16 @@ test('the object store is away for some seconds: the run waits and ends as it wo
 
 test('a damaged batch stops no run: a person is asked, restores it, and the run ends with the same weights', async () => {
   const handle = await runs.start('bad-batch', spec);
-  await runs.progress(handle, ({ step }) => step?.stage === 'warm-start');
-  // The learner, which has nothing to do before the first step, is held up while the batch that it is to read is damaged.
+  const next = (await pausedBetweenSteps(handle)) + 1;
+  // The learner, which has nothing to do between steps, is held up while the batch that it is to read is damaged.
   const learner = installation.workers.pid('learner')!;
-  const key = batchKey('bad-batch', 'rl', 1);
+  const key = batchKey('bad-batch', 'rl', next);
   process.kill(learner, 'SIGSTOP');
   try {
+    await handle.signal(resume);
     await until(
       async () => ((await store.head(key)) === undefined ? undefined : true),
-      30_000,
+      300_000,
       () => 'no batch was written',
     );
     await flipByte(key);
@@ -169,10 +185,7 @@ test('a damaged checkpoint is asked about once for all groups; the run goes on i
   // Both at once: neither may come to its end while the other is waited for.
   await Promise.all(
     handles.map(async (handle) => {
-      await runs.progress(handle, ({ phase }) => phase === 'rl');
-      await handle.signal(pause);
-      await runs.progress(handle, ({ status, step }) => status === 'paused' && step?.stage === 'rl');
-      await runs.settled(`${handle.workflowId}/rl`);
+      await pausedBetweenSteps(handle);
       const { checkpoint } = await runs.progress(handle, () => true);
       const weights = (await store.list(checkpointsPrefix(handle.workflowId)))
         .map(({ key }) => key)
@@ -196,7 +209,7 @@ test('a damaged checkpoint is asked about once for all groups; the run goes on i
     const query = `WorkflowId STARTS_WITH '${handle.workflowId}/rl/' AND ExecutionStatus = 'Running'`;
     await until(
       async () => ((await runs.client.workflow.count(query)).count === 4 ? true : undefined),
-      30_000,
+      300_000,
       () => 'not every group is there',
     );
     for await (const { workflowId } of runs.client.workflow.list({ query })) await runs.settled(workflowId);

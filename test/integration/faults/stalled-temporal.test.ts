@@ -44,7 +44,7 @@ test.concurrent(
     try {
       await until(
         async () => (proxy.opened > 1 ? true : undefined),
-        60_000,
+        300_000,
         () => 'the connection is not given up',
       );
     } finally {

@@ -40,7 +40,7 @@ beforeAll(async () => {
     },
   });
   store = await ObjectStore.connect(installation.settings.store);
-}, 240_000);
+}, 600_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();
@@ -117,7 +117,7 @@ test('its calls are recorded in the episode, and what verifiers judge is the ses
   const told = page.replaceAll(/<[^>]+>/gu, ' ').replaceAll(/\s+/gu, ' ');
   expect(told).toContain('calls send {&quot;to&quot;:&quot;the house&quot;}');
   expect(told).toContain('sent to the house');
-}, 300_000);
+}, 600_000);
 
 test('killed between two calls, the worker and its agents, no call is made twice, and the weights are the same', async () => {
   const hold = path.join(scratch, 'hold');
@@ -126,7 +126,7 @@ test('killed between two calls, the worker and its agents, no call is made twice
   const handle = await installation.runs.start('killed', spec({ env: { HOLD: hold } }));
   await until(
     () => Promise.resolve(waitingAt('hold') >= 2 || undefined),
-    120_000,
+    300_000,
     () => `${waitingAt('hold')} agents wait between their calls`,
   );
   const before = await sentBy('killed', letters);
@@ -142,7 +142,7 @@ test('killed between two calls, the worker and its agents, no call is made twice
   const told = (episodes: Episode[]) =>
     episodes.map(({ calls }) => calls!.map(({ call, observation }) => [call, observation.text]));
   expect(told(killed)).toEqual(told(alone));
-}, 300_000);
+}, 600_000);
 
 test('killed in a call that must be made once only, it is not made again, and its episode has failed', async () => {
   await writeFile(`${letters}.hold`, '3');
@@ -165,7 +165,7 @@ test('killed in a call that must be made once only, it is not made again, and it
     expect(outcome).toMatchObject({ kind: 'failed' });
   }
   expect(episodes.filter(({ status }) => status.kind === 'answered')).toHaveLength(6);
-}, 300_000);
+}, 600_000);
 
 test.skipIf(!bubblewrap)(
   `in the sandbox it has the same tools${LEFT_OUT}`,
@@ -174,7 +174,7 @@ test.skipIf(!bubblewrap)(
     const boxed = await (await installation.runs.start('boxed', spec({ sandbox }))).result();
     expect(boxed.checkpoint.weights).toBe(undisturbed);
   },
-  300_000,
+  600_000,
 );
 
 /** The letters of a run, once there are so many. */
@@ -184,7 +184,7 @@ const sentAfter = (run: string, count: number): Promise<string[]> =>
       const sent = await sentBy(run, letters);
       return sent.length >= count ? sent : undefined;
     },
-    120_000,
+    300_000,
     () => `${run} has not sent ${count} letters`,
   );
 

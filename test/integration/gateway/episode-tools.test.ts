@@ -181,7 +181,7 @@ test('a call whose connection was lost, and one with the same Idempotency-Key, i
   const lost = post(episode, 'send', { to: 'A' }, {}, gone.signal).catch((error: Error) => error.name);
   await until(
     async () => (await sent()).length > 0 || undefined,
-    10_000,
+    300_000,
     () => 'no letter was begun',
   );
   gone.abort();
@@ -192,7 +192,7 @@ test('a call whose connection was lost, and one with the same Idempotency-Key, i
       const { body } = await post(episode, 'send', { to: 'A' });
       return body['text'] === 'sent to A' ? body : undefined;
     },
-    10_000,
+    300_000,
     () => 'the letter was not sent',
   );
   expect(again).toMatchObject({ error: null });

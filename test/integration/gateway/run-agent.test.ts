@@ -171,7 +171,7 @@ test('a server that is an agent is posted its task, and one that is not there ca
     kind: 'failed',
     reason: expect.stringContaining('its server answered more than 1048576 bytes') as string,
   });
-  await vi.waitFor(() => expect(poured).toBe(true));
+  await vi.waitFor(() => expect(poured).toBe(true), { timeout: 120_000 });
   agent.closeAllConnections();
   await new Promise((resolve) => agent.close(resolve));
   expect(await asked('it')).toMatchObject({ status: { kind: 'failed' }, killed: true });

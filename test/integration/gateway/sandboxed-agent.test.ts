@@ -80,7 +80,7 @@ const failed = (why: RegExp) => ({
   row: null,
 });
 
-describe.skipIf(!bubblewrap)(`an agent in the sandbox${LEFT_OUT}`, { timeout: 60_000 }, () => {
+describe.skipIf(!bubblewrap)(`an agent in the sandbox${LEFT_OUT}`, { timeout: 300_000 }, () => {
   test('works to its end with the SDK that it is used to, and samples what it samples without a sandbox', async () => {
     const checkout = fileURLToPath(new URL('../../../', import.meta.url));
     const examples = path.join(checkout, 'examples');
@@ -133,7 +133,7 @@ describe.skipIf(!bubblewrap)(`an agent in the sandbox${LEFT_OUT}`, { timeout: 60
   });
 
   test('that takes more than it may has failed, says what, and harms nobody', async () => {
-    const mark = `9.${process.pid}3`;
+    const mark = `600.${process.pid}3`;
     const bomb = `b() { sleep ${mark} & b & b; }; b`;
     const forks = ran(['/bin/sh', '-c', bomb], { timeoutSeconds: 5 });
     const filled = 'const all = []; for (;;) all.push(Buffer.alloc(2 ** 24, 1));';
@@ -157,17 +157,17 @@ describe.skipIf(!bubblewrap)(`an agent in the sandbox${LEFT_OUT}`, { timeout: 60
     const killed = await ran(['node', '-e', 'process.kill(process.pid, "SIGKILL")']);
     expect(killed).toEqual({ ...failed(/it ended with SIGKILL/), killed: true });
     const off = new AbortController();
-    const mark = `9.${process.pid}4`;
+    const mark = `600.${process.pid}4`;
     const running = ran(['sleep', mark], { signal: off.signal });
     const seen = () => Promise.resolve(processesBelow(mark).length > 0 || undefined);
-    await until(seen, 20_000, () => 'the agent was not started');
+    await until(seen, 120_000, () => 'the agent was not started');
     off.abort(new Error('called off'));
     await expect(running).rejects.toThrow('called off');
     expect(processesBelow(mark)).toEqual([]);
   });
 
   test('ends with the process that runs it, however that ends', async () => {
-    const mark = `9.${process.pid}5`;
+    const mark = `600.${process.pid}5`;
     const script = fileURLToPath(new URL('serve-sandboxed.ts', import.meta.url));
     const command = ['/bin/sh', '-c', `setsid sleep ${mark} & sleep ${mark}`];
     const worker = spawn(
@@ -178,13 +178,13 @@ describe.skipIf(!bubblewrap)(`an agent in the sandbox${LEFT_OUT}`, { timeout: 60
     const alive = (): number[] => processesBelow(`sleep\0${mark}`);
     await until(
       () => Promise.resolve(alive().length >= 2 || undefined),
-      30_000,
+      300_000,
       () => 'the agent was not started',
     ).finally(() => worker.kill('SIGKILL'));
     const pids = alive();
     await until(
       () => Promise.resolve(pids.some(isThere) ? undefined : true),
-      10_000,
+      300_000,
       () => 'the agent goes on without its worker',
     );
   });

@@ -264,11 +264,11 @@ test('who was cut off while a turn was sampled gets that turn, without saying th
   await begun;
   off.abort();
   await expect(first).rejects.toThrow('aborted');
-  await vi.waitFor(() => expect(episode.untold).toBe(1), { timeout: 20_000 });
+  await vi.waitFor(() => expect(episode.untold).toBe(1), { timeout: 120_000 });
   const again = openai().chat.completions.create(asked);
   await Promise.all([
     again,
-    vi.waitFor(() => expect(episode.untold).toBe(0), { timeout: 20_000 }).then(goOn),
+    vi.waitFor(() => expect(episode.untold).toBe(0), { timeout: 120_000 }).then(goOn),
   ]);
   expect(episode.tree.size).toBe(1);
 });
@@ -283,9 +283,9 @@ test('a turn whose client went before it was told, and that nobody asked for aga
     await begun;
     off.abort();
     await expect(first).rejects.toThrow('aborted');
-    await vi.waitFor(() => expect(episode.untold).toBe(1), { timeout: 20_000 });
+    await vi.waitFor(() => expect(episode.untold).toBe(1), { timeout: 120_000 });
     goOn();
-    await vi.waitFor(() => expect(episode.tree.size).toBe(1), { timeout: 20_000 });
+    await vi.waitFor(() => expect(episode.tree.size).toBe(1), { timeout: 120_000 });
     expect(episode.rows()).toEqual([]);
     await openai().chat.completions.create(asked, { headers });
     expect([episode.tree.size, episode.rows().length]).toEqual([1, 1]);

@@ -29,7 +29,7 @@ let store: ObjectStore;
 beforeAll(async () => {
   installation = await startTestInstallation();
   store = await ObjectStore.connect(installation.settings.store);
-}, 240_000);
+}, 600_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();
@@ -76,7 +76,7 @@ test('killed in mid-episode, the worker and an agent, the run ends with the same
       const keys = await store.list('runs/killed/parts/rl/000001/0/');
       return keys.some(({ key }) => key.includes('/turns/')) || undefined;
     },
-    120_000,
+    300_000,
     () => 'no agent had a turn in step 1',
   );
   const before = new Set(processesBelow(gate));
@@ -84,7 +84,7 @@ test('killed in mid-episode, the worker and an agent, the run ends with the same
   await killAndReplace(workers, 'rollout');
   const next = await until(
     () => Promise.resolve(processesBelow(gate).find((pid) => !before.has(pid))),
-    60_000,
+    300_000,
     () => 'no agent was started again',
   );
   killAll([next]);

@@ -98,7 +98,7 @@ const listed = (stack: Stack, run: string): Promise<string[]> =>
 
 async function untilGone(pids: readonly number[]): Promise<void> {
   await vi.waitFor(() => expect(pids.filter((pid) => isAlive(pid))).toEqual([]), {
-    timeout: 15_000,
+    timeout: 120_000,
     interval: 50,
   });
 }
@@ -126,7 +126,7 @@ describe('kill -9', () => {
     const stack = await start('a', { onEvent: (text) => events.push(text) });
     await put(stack.objectStore, 'kept', 'bytes');
     process.kill(stack.objectStore.pid, 'SIGKILL');
-    await vi.waitFor(() => expect(events).toContain('the object store is back'), { timeout: 15_000 });
+    await vi.waitFor(() => expect(events).toContain('the object store is back'), { timeout: 120_000 });
     expect(await get(stack.objectStore, 'kept')).toBe('bytes');
   });
 
@@ -171,9 +171,9 @@ test.runIf(cli !== undefined)(
       expect((await fetch(stack.temporal.uiAddress!)).status).toBe(200);
 
       process.kill(stack.temporal.pid, 'SIGKILL');
-      await vi.waitFor(() => expect(events).toContain('the Temporal server is back'), { timeout: 30_000 });
+      await vi.waitFor(() => expect(events).toContain('the Temporal server is back'), { timeout: 120_000 });
       expect(await statusOf(stack, id)).toBe('RUNNING');
-      await vi.waitFor(async () => expect(await listed(stack, id)).toEqual([id]), { timeout: 15_000 });
+      await vi.waitFor(async () => expect(await listed(stack, id)).toEqual([id]), { timeout: 120_000 });
     } finally {
       vi.unstubAllEnvs();
     }
@@ -242,7 +242,7 @@ test('runs are listed by the search attributes of Gradus with the Temporal CLI',
   // Visibility follows the start of a workflow by a moment.
   await vi.waitFor(
     async () => expect((await runCommand(temporal.cliPath!, list)).stdout).toContain('run-1'),
-    15_000,
+    120_000,
   );
 });
 

@@ -15,7 +15,7 @@ import { DONE, isDone } from '../../support/ended.ts';
 let installation: LadderInstallation;
 beforeAll(async () => {
   installation = await startLadderInstallation();
-}, 240_000);
+}, 600_000);
 afterEach(() => installation.releaseAll());
 afterAll(() => installation?.remove());
 
@@ -23,14 +23,6 @@ const NEAR = { verifier: 'near', passAtLeast: 0.3 };
 const EXACT = { verifier: 'exact', passAtLeast: 0.9 };
 
 const verdictsIn = (entries: readonly LedgerEntry[]) => entries.filter((entry) => entry.kind === 'verdict');
-
-/** Resolves when the ladder of a run waits for something. */
-const waits = (run: string): Promise<number> =>
-  until(
-    async () => (await installation.status(run))?.waiting || undefined,
-    120_000,
-    () => `${run} waits for no verdict`,
-  );
 
 test('the same spec ends with the same weights in a store that knows its verdicts, though its budget runs out', async () => {
   const { runs, computed, ladderEnd, ledger } = installation;
@@ -110,33 +102,32 @@ test('a tier whose worker is down delays only itself', async () => {
     { seed: 81 },
   );
   expect((await (await runs.start('lame', spec)).result()).end).toEqual(DONE);
-  const meanwhile = await status('lame');
-  expect(meanwhile!.totals['near']!.computed).toBeGreaterThan(0);
-  expect(meanwhile!.waiting).toBeGreaterThan(0);
+  const meanwhile = await until(
+    async () => (await status('lame')) ?? undefined,
+    300_000,
+    () => 'the ladder does not answer',
+  );
+  expect(meanwhile.totals['near']!.computed).toBeGreaterThan(0);
+  expect(meanwhile.waiting).toBeGreaterThan(0);
   expect(await computed('exact')).toHaveLength(before);
   await killAndReplace(workers, 'high-fidelity');
   const final = await ladderEnd('lame');
   expect(final.totals['exact']).toMatchObject({
-    computed: meanwhile!.waiting,
+    computed: meanwhile.waiting,
     late: 0,
-    afterRun: meanwhile!.waiting,
+    afterRun: meanwhile.waiting,
   });
-  expect((await computed('exact')).length - before).toBe(meanwhile!.waiting);
+  expect((await computed('exact')).length - before).toBe(meanwhile.waiting);
 });
 
 test('what a tier does not say before its deadline is pending, is not trained on, and is when it has been said', async () => {
-  const { runs, hold, store, ledger, status } = installation;
+  const { runs, hold, startPaused, store, ledger, status } = installation;
   // Only tasks with a large answer have something to wait for.
   const large = { verifier: 'large', passAtLeast: 0.5, deadlineSeconds: 1, missing: 'pending' as const };
   const spec = ladderSpec([large], { seed: 83, offer: 4 });
   const release = await hold('large');
-  const run = await runs.start('pending', spec);
-  await waits('pending');
-  await run.signal('pause');
-  const { step } = await runs.progress(
-    run,
-    (now) => now.status === 'paused' && now.step?.stage === 'rl' && now.step.stageStep === 1,
-  );
+  const { handle: run, shown } = await startPaused('pending', spec);
+  const { step } = shown;
 
   const outcomes = async (kind: string): Promise<{ large: boolean; outcome: string }[]> => {
     const refs = await Promise.all(
@@ -162,7 +153,7 @@ test('what a tier does not say before its deadline is pending, is not trained on
   await release();
   await until(
     async () => (await status('pending'))?.waiting === 0 || undefined,
-    30_000,
+    300_000,
     () => 'the verdicts did not come',
   );
   await run.signal('resume');

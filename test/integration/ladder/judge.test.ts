@@ -39,7 +39,7 @@ beforeAll(async () => {
     },
   });
   store = await ObjectStore.connect(installation.settings.store);
-}, 240_000);
+}, 600_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();

@@ -9,7 +9,7 @@ import { DONE } from '../../support/ended.ts';
 let installation: LadderInstallation;
 beforeAll(async () => {
   installation = await startLadderInstallation();
-}, 240_000);
+}, 600_000);
 afterEach(() => installation.releaseAll());
 afterAll(() => installation?.remove());
 
@@ -66,7 +66,7 @@ test('two runs that want the same verdicts at once share each computation, and o
       const [a, b] = await Promise.all([status('twin-a'), status('twin-b')]);
       return (a && b && a.waiting > 0 && a.waiting === b.waiting) || undefined;
     },
-    120_000,
+    300_000,
     () => 'the two runs do not wait for the same verdicts',
   );
   await release();

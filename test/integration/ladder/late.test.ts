@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { stackEnvironment } from '../../../infra/dev/stack-addresses.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
-import type { Progress } from '../../../workflows/control/messages.ts';
 import type { ReviewState } from '../../../workflows/ladder/review-state.ts';
 import { killAndReplace } from '../../support/kill-workers.ts';
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
@@ -21,12 +20,9 @@ beforeAll(async () => {
       'frontend.WorkflowTimeSkippingEnabled': true,
     },
   });
-}, 240_000);
+}, 600_000);
 afterEach(() => installation.releaseAll());
 afterAll(() => installation?.remove());
-
-const pausedAfterFirst = ({ status, step }: Progress): boolean =>
-  status === 'paused' && step?.stage === 'rl' && step.stageStep === 1;
 
 /** The server lets the time pass that a workflow waits. */
 async function skipTime(workflowId: string): Promise<void> {
@@ -42,18 +38,21 @@ const ARM = 'calculator-ladder:1';
 const DAY = 24 * 3600;
 
 test('verdicts that come after everything was killed move estimates, ledger and batch by exactly what they changed', async () => {
-  const { runs, hold, status, ledger, store, stack, workers, roles, ladderEnd } = installation;
+  const { runs, hold, startPaused, status, ledger, store, stack, workers, roles, ladderEnd } = installation;
   // The fast tier passes everything and this one nothing: each late verdict takes a success back.
   const stern = { verifier: 'stern', passAtLeast: 0.5, wait: false };
   const letFirstGo = await hold('stern');
-  const run = await runs.start('late', ladderSpec([stern], { seed: 78, offer: 8 }));
-  const asked = await until(
-    async () => (await status('late'))?.waiting || undefined,
-    120_000,
-    () => 'nothing is waited for',
+  const spec = ladderSpec([stern], { seed: 78, offer: 8 });
+  const { handle: run, shown } = await startPaused('late', spec);
+  const { step: first } = shown;
+  // Some of what is asked is being computed.
+  await until(
+    async () => (await runs.running('verdict/stern', 'verifySubject')).length > 0 || undefined,
+    300_000,
+    () => 'nothing is computed',
   );
-  await run.signal('pause');
-  const { step: first } = await runs.progress(run, pausedAfterFirst);
+  const asked = (await status('late'))!.waiting;
+  expect(asked).toBeGreaterThan(0);
   const { scored } = first!.outcomes;
   expect(scored).toBeGreaterThan(0);
   expect(first!.estimates).toEqual({ [ARM]: { successes: scored, trials: 16 } });
@@ -64,7 +63,7 @@ test('verdicts that come after everything was killed move estimates, ledger and 
   await letFirstGo();
   await until(
     async () => (await status('late'))?.waiting === 0 || undefined,
-    120_000,
+    300_000,
     () => 'the verdicts did not come',
   );
 
@@ -172,7 +171,7 @@ test('a run whose ladder is terminated while a step waits for it fails, and says
   const run = await runs.start('orphaned', spec);
   await until(
     async () => (await status('orphaned'))?.waiting || undefined,
-    120_000,
+    300_000,
     () => 'nothing is waited for',
   );
   await runs.client.workflow.getHandle('orphaned/ladder').terminate('by mistake');
@@ -196,7 +195,10 @@ test('seven days without a majority are an abstention; who comes later is told s
     args: [{ reviewer: 'ann', score: 0.9 }],
   });
   const begun = (await review.describe()).startTime.getTime();
-  expect((Date.parse(deadline) - begun) / 1000).toBeCloseTo(7 * DAY, -1);
+  // From its first workflow task on, for which a busy machine takes its time.
+  const from = (Date.parse(deadline) - begun) / 1000 - 7 * DAY;
+  expect(from).toBeGreaterThan(-1);
+  expect(from).toBeLessThan(120);
   await skipTime(id);
   await review.result();
 

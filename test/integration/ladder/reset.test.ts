@@ -11,7 +11,7 @@ import { resetToBegin } from '../../support/reset.ts';
 let installation: LadderInstallation;
 beforeAll(async () => {
   installation = await startLadderInstallation();
-}, 240_000);
+}, 600_000);
 afterAll(() => installation?.remove());
 
 /** A run to the end of its ladder, and the same once more from its beginning. `meanwhile` is done when the first has ended. */
@@ -42,7 +42,7 @@ test('a run that is done again ends as it did, by the decisions of its first lad
   const decisions = (entries: LedgerEntry[]) => entries.filter(({ kind }) => kind === 'decision');
   expect(decisions(again.entries)).toEqual(decisions(once.entries));
   expect(again.totals['near']!.rejected).toBe(once.totals['near']!.rejected);
-}, 300_000);
+}, 600_000);
 
 test('what came after the steps the first time, and between them the second, is not taken for their decisions', async () => {
   const letGo = await installation.hold('near');
@@ -55,4 +55,4 @@ test('what came after the steps the first time, and between them the second, is 
   expect(again.entries.slice(0, once.entries.length)).toEqual(once.entries);
   expect(heard(again.entries)).toHaveLength(2 * heard(once.entries).length);
   expect(again.totals['near']).toMatchObject({ computed: 0, shared: heard(once.entries).length });
-}, 300_000);
+}, 600_000);

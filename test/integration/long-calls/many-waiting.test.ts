@@ -44,7 +44,7 @@ beforeAll(async () => {
     },
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': SUGGESTED } },
   );
-}, 120_000);
+}, 600_000);
 afterAll(async () => {
   await lab?.stop();
   store?.close();
@@ -156,7 +156,7 @@ test('a long call costs the same in a small group and in one of hundreds', async
   expectAlike(small, large);
   expectBounded(small);
   expectBounded(large);
-}, 180_000);
+}, 600_000);
 
 test.runIf(process.env['GRADUS_SLOW_TESTS'] === '1')(
   'a long call costs the same in a group of 2,048 episodes that all wait',

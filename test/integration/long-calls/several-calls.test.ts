@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { replayStored } from '../../../activities/replay/replay.ts';
 import type { ReplayAnswer } from '../../../activities/replay/replay.ts';
 import type { RolloutGroup } from '../../../core/episode/episode.ts';
+import type { Role } from '../../../core/names.ts';
 import type { CurriculumResult } from '../../../core/training/curriculum.ts';
 import type { Context } from '../../../dashboard/context.ts';
 import { episodePage } from '../../../dashboard/pages/episode.tsx';
@@ -211,7 +212,7 @@ test('what a run exports with such turns is taught as the same turns', async () 
     (error: Error) => String((error.cause as Error | undefined)?.cause),
   );
   expect(failure).toContain(`${data}, line 1 has 3 calls in a turn`);
-}, 240_000);
+}, 600_000);
 
 test('the page of such an episode shows every call and what each brought', async () => {
   const app = new Hono();
@@ -228,22 +229,45 @@ test('the page of such an episode shows every call and what each brought', async
   expect(page).toContain('what came back of call 3');
 });
 
-/** The calls of a run's first step that wait, when nothing but these activities runs. */
-function held(run: string, nth: number, under: readonly string[]): Promise<SurveyCall[]> {
+/**
+ * Kills workers when nothing but these activities runs, and gives the calls of the run's first step that wait. They stand still
+ * while that is looked up once more: no other call begins between the look and the kill.
+ */
+function killedWhereHeld(
+  run: string,
+  nth: number,
+  under: readonly string[],
+  roles: readonly Role[],
+): Promise<SurveyCall[]> {
+  const { workers } = installation;
   const [activities, of] = [['advance', 'dueCalls', 'callTool', 'resume', 'gather'], `${run}/rl/1/`];
   let seen: object = {};
+  const heldUp = async (): Promise<SurveyCall[] | undefined> => {
+    const made = (await calls(run)).filter(({ call }) => call.startsWith('rl/1/'));
+    const ends = made.flatMap(({ call, event }) => (event === 'end' ? [call] : []));
+    const open = made.filter(({ call, event }) => event === 'start' && !ends.includes(call));
+    const running = await installation.runs.running(of, ...under);
+    const others = await installation.runs.running(of, ...activities.filter((one) => !under.includes(one)));
+    seen = { open: open.length, running: running.length, others: others.length };
+    const settled = open.length > 0 && running.length > 0 && others.length === 0;
+    return settled && open.every(({ call }) => call.endsWith(`.${nth}`)) ? open : undefined;
+  };
   return until(
     async () => {
-      const made = (await calls(run)).filter(({ call }) => call.startsWith('rl/1/'));
-      const ends = made.flatMap(({ call, event }) => (event === 'end' ? [call] : []));
-      const open = made.filter(({ call, event }) => event === 'start' && !ends.includes(call));
-      const running = await installation.runs.running(of, ...under);
-      const others = await installation.runs.running(of, ...activities.filter((one) => !under.includes(one)));
-      seen = { open: open.length, running: running.length, others: others.length };
-      const settled = open.length > 0 && running.length > 0 && others.length === 0;
-      return settled && open.every(({ call }) => call.endsWith(`.${nth}`)) ? open : undefined;
+      if (!(await heldUp())) return undefined;
+      const pids = roles.map((role) => workers.pid(role)!);
+      const signal = (name: NodeJS.Signals): void => pids.forEach((pid) => process.kill(pid, name));
+      signal('SIGSTOP');
+      let held: SurveyCall[] | undefined;
+      try {
+        held = await heldUp();
+      } finally {
+        if (!held) signal('SIGCONT');
+      }
+      if (held) await killAndReplace(workers, ...roles);
+      return held;
     },
-    60_000,
+    300_000,
     () => `no turn waits for its call ${nth}: ${JSON.stringify(seen)}`,
   );
 }
@@ -255,8 +279,7 @@ test.each([
   'where workers are killed in the %s call of a turn, none before it is repeated, none is lost, and the weights are the same',
   async (run, nth, under, roles) => {
     const handle = await installation.runs.start(run, spec('warm', 2));
-    const waiting = await held(run, nth, under);
-    await killAndReplace(installation.workers, ...roles);
+    const waiting = await killedWhereHeld(run, nth, under, roles);
     await writeFile(`${callsFile}.release`, '');
     const result = await handle.result();
     await rm(`${callsFile}.release`);
@@ -275,7 +298,7 @@ test.each([
       events.flatMap(({ call, event }) => (event === 'end' ? [call] : [])).toSorted();
     expect(ends(made)).toEqual(ends(await calls('plain')));
   },
-  300_000,
+  600_000,
 );
 
 test('such a turn is replayed to the bit, and another one may be forked off behind its results', async () => {
@@ -310,4 +333,4 @@ test('such a turn is replayed to the bit, and another one may be forked off behi
   const { fork: anew } = await replay({ at: is.turns[0]!.start });
   expect(anew!.stopped).toBeNull();
   expect(anew!.status.kind).not.toBe('calling');
-}, 120_000);
+}, 600_000);

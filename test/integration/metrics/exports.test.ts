@@ -49,7 +49,7 @@ beforeAll(async () => {
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Exported);
-}, 240_000);
+}, 600_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();
@@ -161,7 +161,7 @@ test('TensorBoard and pyarrow read what was exported', async () => {
   );
   expect(measured.every(({ advantage }) => advantage === null)).toBe(true);
   expect(rows.every((row) => Math.abs(Number(row['score_exact-match']) - 0.5) === 0.5)).toBe(true);
-}, 300_000);
+}, 600_000);
 
 test('facts that are damaged, or of another format, are named', async () => {
   const key = 'runs/broken/steps/rl/000001.json';

@@ -13,7 +13,7 @@ let store: ObjectStore;
 beforeAll(async () => {
   installation = await startTestInstallation();
   store = await ObjectStore.connect(installation.settings.store);
-}, 120_000);
+}, 600_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();

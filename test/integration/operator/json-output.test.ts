@@ -27,7 +27,7 @@ beforeAll(async () => {
   gradus = gradusCommand({ temporal: { address, namespace }, objectStore: { ...store, useSSL: false } });
   const { stdout } = await gradus('find', RUN, '--split', 'train', '--json', '--limit', '1');
   ({ place: episode } = JSON.parse(stdout) as { place: string });
-}, 240_000);
+}, 600_000);
 afterAll(() => installation?.remove());
 
 test.each([

@@ -102,7 +102,7 @@ beforeAll(async () => {
   lab = await startWorkflowLab(activities, { dynamicConfig: DELETES_SOON });
   gradus = gradusCommand(lab.stack);
   sources = { store, temporal: lab.runs.client };
-}, 120_000);
+}, 600_000);
 afterAll(async () => {
   for (const gate of [...slow.values(), ...failing.values()]) gate.open();
   await alerting?.stop();
@@ -121,7 +121,7 @@ async function whyWhen(run: string, wanted: (reason: Reason) => boolean): Promis
       // Where others are at work, too, a run may not answer at once.
       return last.problems.length === 0 && last.reasons.some(wanted) ? last : undefined;
     },
-    40_000,
+    300_000,
     () => `${run} waits for something else: ${JSON.stringify(last)}`,
   );
 }
@@ -224,6 +224,7 @@ test('what is tried again is told from what nobody serves, and both from a quest
     },
   ]);
 
+  await whyWhen('asks', ({ kind }) => kind === 'question');
   const asks = await whyWhen('asks', (reason) => reason.kind === 'review' && reason.given !== null);
   expect(asks).toMatchObject({
     status: 'waiting',
@@ -242,10 +243,10 @@ test('what is tried again is told from what nobody serves, and both from a quest
   const first = await until(
     async () => {
       const { rows } = await readRuns(sources, { patienceMs: 10_000 });
-      return rows[0]?.from === 'progress' ? rows[0] : undefined;
+      return rows[0]?.from === 'progress' && rows[0].run === 'asks' ? rows[0] : undefined;
     },
-    40_000,
-    () => 'no run answers',
+    300_000,
+    () => 'the run that asks does not come first, with what it says',
   );
   expect(first).toMatchObject({ run: 'asks', status: 'waiting' });
   expect(first.question!.reason).toContain('runs/x/batch is gone');
@@ -255,7 +256,7 @@ test('what is tried again is told from what nobody serves, and both from a quest
     until(
       async () =>
         hook.got.find((one) => Object.entries(alert).every(([name, value]) => Object(one)[name] === value)),
-      40_000,
+      300_000,
       () => `${JSON.stringify(alert)} was not told: ${JSON.stringify(hook.got)}`,
     );
   expect((await told({ kind: 'question', run: 'asks', over: false })).text).toContain('runs/x/batch is gone');
@@ -273,7 +274,9 @@ test('what is tried again is told from what nobody serves, and both from a quest
 
   // What they wait for is given to them, from the terminal.
   const list = await gradus('review', 'list');
-  expect(list.stdout).toContain(`${REVIEW}\n  of asks, 0 of 2 reviewers have answered, 59 min left`);
+  expect(list.stdout).toMatch(
+    new RegExp(`${REVIEW}\\n  of asks, 0 of 2 reviewers have answered, 5\\d min left`),
+  );
   expect(list.stdout).toContain('{"answer":"\\u202e7"}\n  before: near 0.750');
   const by = ['--reviewer', 'ann'];
   expect(await gradus('review', 'submit', REVIEW, ...by, '--score', '1')).toMatchObject({ code: 0 });
@@ -389,7 +392,7 @@ test('a run is started once, says its name, and a spec that the workers refuse i
           () => undefined,
           (error: unknown) => (error instanceof WorkflowNotFoundError ? true : undefined),
         ),
-    40_000,
+    300_000,
     () => 'the refused run is still there',
   );
 });

@@ -80,14 +80,14 @@ beforeAll(async () => {
       const over = await client.workflow.count('ExecutionStatus = "Terminated"');
       return count >= MANY + 3 && over.count === 1 ? true : undefined;
     },
-    60_000,
+    300_000,
     () => 'visibility does not list what was started',
   );
-}, 240_000);
+}, 600_000);
 
 test('hundreds of runs are listed as far as they are known, without waiting for workers', async () => {
   const begun = performance.now();
-  const { rows, total, problems, away } = await readRuns(sources, { limit: 1000, patienceMs: 20_000 });
+  const { rows, total, problems, away } = await readRuns(sources, { limit: 1000, patienceMs: 60_000 });
   const took = performance.now() - begun;
   expect(away).toEqual([]);
   expect(total).toBe(MANY + 3 + 3);
@@ -117,7 +117,11 @@ test('a look has its time: what is not known by then is left out, and said', asy
   const { pid } = installation.stack.objectStore;
   process.kill(pid, 'SIGSTOP');
   try {
-    const { rows, problems, away } = await readRuns(sources, { limit: 1000, patienceMs: 3000 });
+    const looked = (patienceMs: number) => readRuns(sources, { limit: 1000, patienceMs });
+    let look = await looked(3000);
+    // On a busy machine Temporal has not answered by then either.
+    if (look.away.length > 1) look = await looked(60_000);
+    const { rows, problems, away } = look;
     // What Temporal knows, and nothing of what only the store does.
     expect(rows).toHaveLength(MANY + 3);
     expect(away).toEqual(['store']);
@@ -262,7 +266,7 @@ test('a run is deleted with all that Temporal and the store have of it, and noth
       const all = await planDeletion(sources, 'wrong');
       return all.executions.length === 2 && all.refusals.length === 0 ? all : undefined;
     },
-    30_000,
+    300_000,
     () => 'what was terminated is not listed',
   );
   await deleteRun(sources, found);

@@ -18,7 +18,7 @@ beforeAll(async () => {
   await mkdir(project);
   await ran('npm', ['pack', '--ignore-scripts=false', '--pack-destination', folder], ROOT);
   await shell('install');
-}, 240_000);
+}, 600_000);
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 async function ran(

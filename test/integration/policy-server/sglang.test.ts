@@ -165,7 +165,7 @@ describe('the stand-in for SGLang', { timeout: LONG }, () => {
   });
 
   it('aborts what runs when it is paused so', async () => {
-    await server.fault({ name: 'slow', ms: 20 });
+    await server.fault({ name: 'slow', ms: 300 });
     const running = generate({ max_new_tokens: 400 });
     await expect.poll(async () => (await ask('/flush_cache', {})).status).toBe(400);
     await ask('/pause_generation', {});

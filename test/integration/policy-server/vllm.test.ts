@@ -100,7 +100,7 @@ describe('the stand-in for vLLM', { timeout: LONG }, () => {
   });
 
   it('aborts what runs when it is paused so, and says that it reset nothing while something runs', async () => {
-    await server.fault({ name: 'slow', ms: 20 });
+    await server.fault({ name: 'slow', ms: 300 });
     const running = client.complete(prompt, { max_tokens: 400 });
     const reset = async () => (await client.ask('POST', '/reset_prefix_cache')).body;
     await expect.poll(reset).toEqual({ success: false });
@@ -114,17 +114,23 @@ describe('the stand-in for vLLM', { timeout: LONG }, () => {
 
   it('tells in spans which weights drew what, over a reload under way', async () => {
     await server.fault({ name: 'slow', ms: 20 });
-    const running = client.generate(prompt, { max_tokens: 60 });
-    await expect
-      .poll(async () => (await client.ask('POST', '/reset_prefix_cache')).body)
-      .toEqual({ success: false });
-    await client.ask('POST', '/pause?mode=keep');
-    await client.ask('POST', '/update_weight_version', { new_version: 'next' });
-    await client.ask('POST', '/resume');
-    const { versions } = await running;
-    expect(versions?.map(({ version }) => version)).toEqual(['default', 'next']);
-    expect([versions![0]!.start, versions![1]!.end]).toEqual([0, 60]);
-    expect(versions![0]!.end).toBe(versions![1]!.start);
+    const changedUnderWay = async () => {
+      await client.ask('POST', '/update_weight_version', { new_version: 'default' });
+      const running = client.generate(prompt, { max_tokens: 60 });
+      await expect
+        .poll(async () => (await client.ask('POST', '/reset_prefix_cache')).body)
+        .toEqual({ success: false });
+      await client.ask('POST', '/pause?mode=keep');
+      await client.ask('POST', '/update_weight_version', { new_version: 'next' });
+      await client.ask('POST', '/resume');
+      return (await running).versions!;
+    };
+    let versions = await changedUnderWay();
+    // Where a busy machine has changed the weights before the first token or after the last: once more.
+    for (let again = 0; again < 10 && versions.length < 2; again++) versions = await changedUnderWay();
+    expect(versions.map(({ version }) => version)).toEqual(['default', 'next']);
+    expect([versions[0]!.start, versions[1]!.end]).toEqual([0, 60]);
+    expect(versions[0]!.end).toBe(versions[1]!.start);
     await client.ask('POST', '/update_weight_version', { new_version: 'default' });
   });
 

@@ -77,7 +77,7 @@ test('an episode is played to its end with rewards, what its schema has not is r
   // One session for the prompt, one for the episode.
   await until(
     async () => server.said.filter((line) => line === 'closed 5').length >= 2 || undefined,
-    5000,
+    30_000,
     () => `sessions are not closed: ${server.said.join()}`,
   );
 });
@@ -137,18 +137,18 @@ test('a tool that fails there is a failure here, and its session is closed', asy
   });
   await until(
     async () => server.said.length >= before + 2 || undefined,
-    5000,
+    30_000,
     () => 'the session is not closed',
   );
 });
 
 test('a slow call gives signs of life, and one that is called off is left alone', async () => {
   let signs = 0;
-  const environment = await till({ limits: { timeoutSeconds: 0.5 } });
   const wait = (seconds: number) => ({ name: 'wait', arguments: { seconds } });
-  const slow = await playCalls(environment, [wait(0.2)], { heartbeat: () => signs++ });
+  const slow = await playCalls(await till(), [wait(0.2)], { heartbeat: () => signs++ });
   expect([slow.observations[0]!.text, signs > 0]).toEqual(['waited; 1', true]);
-  await expect(playCalls(environment, [wait(30)], { attempts: 1 })).rejects.toMatchObject({
+  const hurried = await till({ limits: { timeoutSeconds: 0.5 } });
+  await expect(playCalls(hurried, [wait(30)], { attempts: 1 })).rejects.toMatchObject({
     type: 'timeout',
   });
 });

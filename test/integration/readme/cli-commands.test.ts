@@ -13,7 +13,7 @@ import { tinySpec } from '../../support/tiny-spec.ts';
 
 const SPEC_OF_PAGE = 'examples/calculator.json';
 const WORKFLOW_ID = 'my-run';
-const WAIT = { timeout: 60_000, interval: 200 };
+const WAIT = { timeout: 120_000, interval: 200 };
 
 let folder: string;
 let installation: Installation;
@@ -87,7 +87,9 @@ test('a run is started, watched, asked, paused, found and stopped with the comma
   await until(async () => expect(await shell('list')).toContain(WORKFLOW_ID));
   expect(await shell('list-waiting')).not.toContain(WORKFLOW_ID);
   expect(await shell('list-by-reward')).not.toContain(WORKFLOW_ID);
-  expect(await shell('list-by-reward', (block) => block.replace('> 0.9', '> -9'))).toContain(WORKFLOW_ID);
+  await until(async () =>
+    expect(await shell('list-by-reward', (block) => block.replace('> 0.9', '> -9'))).toContain(WORKFLOW_ID),
+  );
 
   await shell('stop');
   const result = jsonIn(await shell('result')) as CurriculumResult;
@@ -115,7 +117,7 @@ test('the next run of that id is started, looked at, steered and deleted from th
   // It has the same id, and another name: nothing of the first is overwritten.
   expect(await shell('gradus-start')).toMatch(/^my-run\.2$/m);
   await until(async () => expect(await shell('gradus-why')).toContain('warm-start did not graduate'));
-  expect(await shell('gradus-runs')).toMatch(/my-run\.2 \(my-run\)\twaiting/);
+  await until(async () => expect(await shell('gradus-runs')).toMatch(/my-run\.2 \(my-run\)\twaiting/));
   expect(await shell('gradus-decide')).toContain('my-run: advance');
   await until(async () => expect((await progress()).step).toMatchObject({ stage: 'rl' }));
   expect(await shell('gradus-set', stageOfTest)).toContain('change 1 of my-run');

@@ -29,7 +29,7 @@ beforeAll(async () => {
     { folder, stack: installation.stack, page: 'docs/ladder.md', prefix: 'ladder' },
     usual,
   );
-}, 240_000);
+}, 600_000);
 afterEach(() => installation.releaseAll());
 afterAll(async () => {
   await installation?.remove();
@@ -63,7 +63,7 @@ async function sweep(actions: number): Promise<SweepResult> {
       const started = info.numActionsTaken >= actions && info.runningActions.length === 0;
       return started && action?.type === 'startWorkflow' ? action.workflow : undefined;
     },
-    60_000,
+    300_000,
     () => `the schedule has not started ${actions} sweep(s) that are done`,
   );
   const { client } = installation.runs;
@@ -79,7 +79,7 @@ test('people judge, a schedule sweeps, and the next stage learns from it, by the
   const run = await runs.start(RUN, spec());
   await until(
     async () => (await installation.status(RUN))?.waiting || undefined,
-    120_000,
+    300_000,
     () => 'nothing is waited for',
   );
   await run.signal('pause');
@@ -89,7 +89,7 @@ test('people judge, a schedule sweeps, and the next stage learns from it, by the
   // People.
   const review = await until(
     async () => /verdict\/expert\/1\/[0-9a-f]{64}/.exec(await shell('review-list'))?.[0],
-    30_000,
+    300_000,
     () => 'no review is open',
   );
   digest = review.split('/').at(-1)!;
@@ -115,13 +115,13 @@ test('people judge, a schedule sweeps, and the next stage learns from it, by the
   await shell('schedule-trigger');
   await until(
     async () => (await schedule().describe()).info.runningActions.length === 1 || undefined,
-    30_000,
+    300_000,
     () => 'nothing was started',
   );
   await shell('schedule-trigger');
   await until(
     async () => (await schedule().describe()).info.numActionsSkippedOverlap === 1 || undefined,
-    30_000,
+    300_000,
     () => 'a sweep beside a sweep was not skipped',
   );
   await release();
@@ -150,14 +150,14 @@ test('people judge, a schedule sweeps, and the next stage learns from it, by the
   await shell('schedule-create', often('going'));
   await until(
     async () => (await taken('going')) >= 3 || undefined,
-    30_000,
+    300_000,
     () => 'the schedule beside it does not start either',
   );
   expect(await taken('paused')).toBe(before);
   await shell('schedule-resume', often('paused'));
   await until(
     async () => (await taken('paused')) > before || undefined,
-    30_000,
+    300_000,
     () => 'a schedule that goes on starts nothing',
   );
   for (const id of ['paused', 'going']) await shell('schedule-delete', often(id));

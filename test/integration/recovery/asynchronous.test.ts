@@ -5,7 +5,7 @@ import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
 import type { curriculum } from '../../../workflows/curriculum.ts';
 import { DONE } from '../../support/ended.ts';
-import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
+import { killHits, killInActivity } from '../../support/kill-workers.ts';
 import { until } from '../../support/run-client.ts';
 import { recompute } from '../../support/recompute.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
@@ -23,7 +23,7 @@ beforeAll(async () => {
   installation = await startTestInstallation({
     dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 },
   });
-}, 120_000);
+}, 600_000);
 
 afterAll(() => installation?.remove());
 
@@ -48,23 +48,11 @@ async function killWhileSampling(run: string): Promise<void> {
     async () => {
       for await (const { workflowId } of runs.client.workflow.list({ query })) {
         if (!workflowId.startsWith(`${run}/rl/`)) continue;
-        const seen = await runs.pending(workflowId, 'advance');
-        if (typeof seen === 'string' || !seen.started) continue;
-        await killAndReplace(workers, 'rollout');
-        const after = await until(
-          async () => {
-            const now = await runs.pending(workflowId, 'advance');
-            if (typeof now === 'string') return 'missed';
-            return now.attempt > seen.attempt ? 'hit' : undefined;
-          },
-          30_000,
-          () => `${workflowId} was not tried again`,
-        );
-        if (after === 'hit') return true;
+        if (await killHits({ runs, workers }, 'rollout', workflowId, 'advance')) return true;
       }
       return undefined;
     },
-    90_000,
+    300_000,
     () => 'no group could be hit while it was sampled',
   );
 }
@@ -74,7 +62,7 @@ test('without staleness a run ends with the weights of an on-policy one', async 
   expect(await weightsOf('none-stale', tinySpecCollecting({ kind: 'asynchronous', maxStaleness: 0 }))).toBe(
     plain,
   );
-}, 240_000);
+}, 600_000);
 
 test('killed while groups are in flight, a run keeps its bound, loses nothing, and can be made again to the bit', async () => {
   const { runs, workers, settings } = installation;
@@ -115,4 +103,4 @@ test('killed while groups are in flight, a run keeps its bound, loses nothing, a
       return { ...step, weights: after.weights };
     });
   expect(facts(await stepsOf('killed-recomputed'))).toEqual(facts(steps));
-}, 400_000);
+}, 600_000);

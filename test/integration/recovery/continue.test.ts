@@ -11,7 +11,7 @@ import { batchKey, versionKey } from '../../../store/keys.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
 import type { curriculum } from '../../../workflows/curriculum.ts';
 import { DONE } from '../../support/ended.ts';
-import { killAndReplace } from '../../support/kill-workers.ts';
+import { killHits } from '../../support/kill-workers.ts';
 import { recompute } from '../../support/recompute.ts';
 import { until } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
@@ -59,7 +59,7 @@ beforeAll(async () => {
       GRADUS_TEST_GATE: gate,
     },
   });
-}, 240_000);
+}, 600_000);
 
 afterAll(() => installation?.remove());
 
@@ -96,19 +96,7 @@ async function killWhileSampling(run: string): Promise<void> {
       for await (const { workflowId, type } of runs.client.workflow.list({ query })) {
         if (!workflowId.startsWith(`${run}/rl/`)) continue;
         const activity = type === 'rolloutGroup' ? 'advance' : 'resume';
-        const seen = await runs.pending(workflowId, activity);
-        if (typeof seen === 'string' || !seen.started) continue;
-        await killAndReplace(workers, 'rollout');
-        const after = await until(
-          async () => {
-            const now = await runs.pending(workflowId, activity);
-            if (typeof now === 'string') return 'missed';
-            return now.attempt > seen.attempt ? 'hit' : undefined;
-          },
-          60_000,
-          () => `${workflowId} was not tried again`,
-        );
-        if (after === 'hit') return true;
+        if (await killHits({ runs, workers }, 'rollout', workflowId, activity)) return true;
       }
       return undefined;
     },
@@ -126,7 +114,7 @@ test('without staleness an episode that would go on has nothing to go on with, a
   const plain = await weightsOf('plain', { kind: 'on-policy' });
   expect(await weightsOf('none-stale', { ...GOES_ON, maxStaleness: 0 })).toBe(plain);
   expect(mixedIn(await groupsOf('none-stale'))).toBe(0);
-}, 300_000);
+}, 600_000);
 
 test('killed while episodes go on with newer weights, a run keeps its bound, and can be made again to the bit', async () => {
   const { runs } = installation;

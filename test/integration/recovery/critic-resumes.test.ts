@@ -29,7 +29,7 @@ beforeAll(async () => {
     processes: [['orchestrator', 'verifier', 'tool'], ['rollout'], ['learner']],
   });
   store = await ObjectStore.connect(installation.settings.store);
-}, 240_000);
+}, 600_000);
 
 afterAll(async () => {
   store?.close();
@@ -52,4 +52,4 @@ test('a PPO run whose learner is killed while it scores and while it trains ends
   ];
   expect(a.state.critic!.updates).toBeGreaterThan(a.state.updates);
   expect(b.state.critic).toEqual(a.state.critic);
-}, 300_000);
+}, 600_000);

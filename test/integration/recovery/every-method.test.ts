@@ -71,7 +71,7 @@ beforeAll(async () => {
   installation = await startTestInstallation();
   const run = await installation.runs.start('left-alone', spec);
   leftAlone = await run.result();
-}, 300_000);
+}, 600_000);
 
 afterAll(() => installation?.remove());
 
@@ -97,4 +97,4 @@ test('and a run whose workers are killed where methods differ ends with the same
   await during((step) => ids.group('killed', 'agentq', step, 6), 'advance', 'rollout');
   const result = await run.result();
   expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
-}, 400_000);
+}, 600_000);

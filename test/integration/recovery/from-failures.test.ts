@@ -18,7 +18,7 @@ beforeAll(async () => {
   installation = await startTestInstallation({
     dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 },
   });
-}, 120_000);
+}, 600_000);
 
 afterAll(() => installation?.remove());
 
@@ -60,4 +60,4 @@ test('killed while it varies, filters and learns, a run ends with the same tasks
   expect(await objects('whole', 'tasks')).toEqual([`${facts.source}.json`]);
   expect(await objects('killed', 'variations')).toEqual(await objects('whole', 'variations'));
   store.close();
-}, 500_000);
+}, 600_000);

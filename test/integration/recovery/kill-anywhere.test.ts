@@ -48,7 +48,7 @@ beforeAll(async () => {
   runs = await RunClient.connect(settings);
   const handle = await runs.start('left-alone', spec);
   leftAlone = await handle.result();
-}, 240_000);
+}, 600_000);
 
 afterAll(async () => {
   store?.close();
@@ -84,7 +84,7 @@ test('a run whose workers are killed in an episode, a learner step and an upload
   expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
   expect(result.after).toMatchObject({ arms: leftAlone.after!.arms, outcomes: leftAlone.after!.outcomes });
   expect(await storedFacts(store, 'workers-killed')).toEqual(await storedFacts(store, 'left-alone'));
-}, 300_000);
+}, 600_000);
 
 test('a run whose servers and all workers are killed ends with the same weights', async () => {
   const handle = await runs.start('servers-killed', spec);
@@ -102,7 +102,7 @@ test('a run whose servers and all workers are killed ends with the same weights'
   const result = await handle.result();
   expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
   expect(await storedFacts(store, 'servers-killed')).toEqual(await storedFacts(store, 'left-alone'));
-}, 300_000);
+}, 600_000);
 
 test('nobody was told to swallow what went wrong: worker logs name the kills and nothing else', async () => {
   const log = await readFile(path.join(stateDir, 'logs', 'workers.log'), 'utf8');

@@ -36,7 +36,7 @@ beforeAll(async () => {
   });
   runs = await RunClient.connect(settings);
   store = await ObjectStore.connect(settings.store);
-}, 240_000);
+}, 600_000);
 
 afterAll(async () => {
   store?.close();
@@ -63,4 +63,4 @@ test('a LoRA run whose learner is killed in mid-step ends with the same adapter'
     expect(manifest.base).toEqual(base!.ref);
     expect(Object.keys(manifest.files)).not.toContain('model.safetensors');
   }
-}, 300_000);
+}, 600_000);

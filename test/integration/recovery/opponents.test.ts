@@ -21,7 +21,7 @@ beforeAll(async () => {
   installation = await startTestInstallation({
     dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 },
   });
-}, 120_000);
+}, 600_000);
 
 afterAll(() => installation?.remove());
 
@@ -71,4 +71,4 @@ test('killed in both stages, a run ends with the same tasks and weights', async 
   for (const needed of ends) expect(weights).toContain(needed);
   expect(weights).not.toContain(steps.find((step) => step.stage === 'challenger')!.weights);
   store.close();
-}, 500_000);
+}, 600_000);

@@ -20,7 +20,7 @@ beforeAll(async () => {
   installation = await startTestInstallation({
     dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 },
   });
-}, 120_000);
+}, 600_000);
 
 afterAll(() => installation?.remove());
 
@@ -33,7 +33,7 @@ const weightsOf = async (run: string, spec: object): Promise<string> => {
 test('with nothing to replay a run ends with the weights of an on-policy one', async () => {
   const plain = await weightsOf('plain', tinySpecCollecting({ kind: 'on-policy' }));
   expect(await weightsOf('none', tinySpecCollecting({ kind: 'replay', part: 0 }))).toBe(plain);
-}, 240_000);
+}, 600_000);
 
 test('killed while it replays, a run ends with the same weights, and its steps are weighed again', async () => {
   const { runs, workers, settings } = installation;
@@ -72,4 +72,4 @@ test('killed while it replays, a run ends with the same weights, and its steps a
 
   const stdout = await recompute(installation.stateDir, 'killed');
   expect(stdout).toContain('all facts and the weights are the same');
-}, 400_000);
+}, 600_000);

@@ -15,7 +15,7 @@ import { tinySpec, tinySpecCollecting } from '../../support/tiny-spec.ts';
 let installation: TestInstallation;
 beforeAll(async () => {
   installation = await startTestInstallation();
-}, 120_000);
+}, 600_000);
 afterAll(() => installation?.remove());
 
 test.each([
@@ -65,4 +65,4 @@ test('a run that is done again while it goes on keeps the policies that later st
   const result = (await again.result()) as CurriculumResult;
   expect(result.end).toEqual(DONE);
   expect(result.checkpoint.weights).toBe(whole.checkpoint.weights);
-}, 400_000);
+}, 600_000);

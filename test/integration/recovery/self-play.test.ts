@@ -18,7 +18,7 @@ beforeAll(async () => {
   installation = await startTestInstallation({
     dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 },
   });
-}, 120_000);
+}, 600_000);
 
 afterAll(() => installation?.remove());
 
@@ -50,4 +50,4 @@ test('killed while it proposes, checks, solves and learns, a run ends with the s
     (await store.list(`runs/${name}/tasks/`)).map(({ key }) => key.split('/').at(-1)!);
   expect(await names('killed')).toEqual(await names('whole'));
   store.close();
-}, 500_000);
+}, 600_000);

@@ -1,3 +1,5 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ImageRef } from '../../../core/episode/episode.ts';
@@ -63,14 +65,20 @@ const specOf = (ways: readonly string[], maxSteps: number) => ({
 let server: Awaited<ReturnType<typeof serveHouses>>;
 let installation: TestInstallation;
 let store: ObjectStore;
+let scratch: string;
+/** Holds up long calls of the episodes that it names. */
+let hold: string;
 beforeAll(async () => {
   server = await serveHouses();
+  scratch = await mkdtemp(path.join(tmpdir(), 'gradus-houses-'));
+  hold = path.join(scratch, 'hold');
   installation = await startTestInstallation({
     processes: [['orchestrator', 'verifier', 'tool'], ['rollout'], ['learner']],
     env: {
       GRADUS_ENVIRONMENTS: path.join(import.meta.dirname, '../../support/houses-module.ts'),
       HOUSES_URL: server.url,
       HOUSES_MS: '30',
+      HOUSES_HOLD: hold,
     },
   });
   store = await ObjectStore.connect(installation.settings.store);
@@ -81,6 +89,7 @@ afterAll(async () => {
   store?.close();
   await installation?.remove();
   server?.close();
+  await rm(scratch, { recursive: true, force: true });
 });
 
 const comingBack = specOf(COMING_BACK, 3);
@@ -91,6 +100,7 @@ let pinned: Handle;
 /** The first step of it is left alone, in the second the worker goes while calls wait for it. */
 async function killedInLongCall(): Promise<Handle> {
   const { runs, workers } = installation;
+  await writeFile(hold, 'pinned/rl/2/');
   const handle = await runs.start('pinned', specOf(['pin-slow', 'fold'], 2));
   const page = ids.page('pinned', 'rl', 2, 0, 0);
   await until(
@@ -102,6 +112,7 @@ async function killedInLongCall(): Promise<Handle> {
     () => 'no long call began',
   );
   await killAndReplace(workers, 'rollout');
+  await rm(hold);
   return handle;
 }
 

@@ -17,7 +17,7 @@ const STAGE = 'continual-pre-training';
 
 beforeAll(async () => {
   installation = await startTestInstallation();
-}, 120_000);
+}, 600_000);
 
 afterAll(() => installation?.remove());
 
@@ -62,4 +62,4 @@ test('killed while it makes its data, and while it learns from that, a run ends 
   const { first, plans, choices } = made.facts;
   expect(lines).toHaveLength(first + plans + choices);
   store.close();
-}, 500_000);
+}, 600_000);

@@ -50,7 +50,7 @@ beforeAll(async () => {
   });
   store = await ObjectStore.connect(installation.settings.store);
   await (await installation.runs.start('teacher', teacher)).result();
-}, 240_000);
+}, 600_000);
 
 afterAll(async () => {
   store?.close();
@@ -105,4 +105,4 @@ test('a run that is killed in a correction, in stored episodes and in a distilla
   for (const { promptTokens, learntBehind } of hinted)
     expect(promptTokens.length).toBeGreaterThan(learntBehind!.length);
   expect(await groupsOf('killed', 'offline')).toEqual(await groupsOf('left-alone', 'offline'));
-}, 400_000);
+}, 600_000);

@@ -6,6 +6,7 @@ import { ids } from '../../../core/names.ts';
 import type { GroupResult } from '../../../core/requests.ts';
 import { startWorkers } from '../../../workers/all-in-one.ts';
 import type { Workers } from '../../../workers/all-in-one.ts';
+import { killWhileRunning } from '../../support/kill-workers.ts';
 import { until } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import type { TestInstallation } from '../../support/test-installation.ts';
@@ -72,7 +73,7 @@ beforeAll(async () => {
   });
   store = await ObjectStore.connect(installation.settings.store);
   rollout = await rolloutWith(1);
-}, 240_000);
+}, 600_000);
 
 afterAll(async () => {
   store?.close();
@@ -97,14 +98,10 @@ test('a run with long observations that is killed and continued with other threa
   const handle = await runs.start('killed', spec);
   const group = ids.group('killed', 'rl', 1, 0);
   await until(
-    async () => {
-      const seen = await runs.pending(group, 'advance');
-      return typeof seen === 'object' && seen.started ? true : undefined;
-    },
-    120_000,
+    () => killWhileRunning({ workers: rollout, runs }, 'rollout', group, 'advance'),
+    300_000,
     () => 'no episode began',
   );
-  process.kill(rollout.pid('rollout')!, 'SIGKILL');
   await rollout.stop();
   rollout = await rolloutWith(3);
   const result = await handle.result();
@@ -114,4 +111,4 @@ test('a run with long observations that is killed and continued with other threa
   expect(Math.max(...attempts), 'attempts of what was killed').toBeGreaterThan(1);
   expect(result.checkpoint.weights).toBe(leftAlone.checkpoint.weights);
   expect(result.after).toMatchObject({ arms: leftAlone.after!.arms, outcomes: leftAlone.after!.outcomes });
-}, 300_000);
+}, 600_000);

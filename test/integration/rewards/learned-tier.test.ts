@@ -52,7 +52,7 @@ beforeAll(async () => {
   installation = await startLadderInstallation();
   leftAlone = await (await installation.runs.start('left-alone', spec)).result();
   expect(leftAlone.end).toEqual(DONE);
-}, 300_000);
+}, 600_000);
 afterAll(() => installation?.remove());
 
 type Decision = Extract<LedgerEntry, { kind: 'decision' }>;
@@ -148,4 +148,4 @@ test('a run that is killed while its models judge and while it is escalated deci
   expect(await storedFacts(installation.store, 'killed')).toEqual(
     await storedFacts(installation.store, 'left-alone'),
   );
-}, 300_000);
+}, 600_000);

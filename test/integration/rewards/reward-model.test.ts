@@ -69,7 +69,7 @@ beforeAll(async () => {
   });
   store = await ObjectStore.connect(installation.settings.store);
   leftAlone = await (await installation.runs.start('left-alone', spec)).result();
-}, 300_000);
+}, 600_000);
 
 afterAll(async () => {
   store?.close();
@@ -166,4 +166,4 @@ test('a run that is killed while a model is trained and while it judges ends wit
     (await judgedIn(run, 'judged')).map(({ episode: { tokens, outcome } }) => ({ tokens, outcome }));
   expect(await said('killed')).toEqual(await said('left-alone'));
   expect(await storedFacts(store, 'killed')).toEqual(await storedFacts(store, 'left-alone'));
-}, 300_000);
+}, 600_000);

@@ -94,4 +94,4 @@ test('a run keeps with each episode what each verifier and each rule added, and 
   expect([...contributed]).toEqual(
     expect.arrayContaining(['rule:linear-length', 'rule:overlong', 'rule:confidence', 'rule:diversity']),
   );
-}, 300_000);
+}, 600_000);

@@ -77,7 +77,7 @@ beforeAll(async () => {
     stages: [warmStart, { ...warmStart, name: 'judging', updatesPerRound: 60, minibatch: 8, data }, rl],
   };
   leftAlone = await (await installation.runs.start('left-alone', spec)).result();
-}, 400_000);
+}, 600_000);
 
 afterAll(async () => {
   store?.close();
@@ -153,4 +153,4 @@ test('a run whose rollout worker is killed while it judges ends with the same we
     (await episodesOf(run, 'rl')).map(({ tokens, outcome }) => ({ tokens, outcome }));
   expect(await said('killed')).toEqual(await said('left-alone'));
   expect(await storedFacts(store, 'killed')).toEqual(await storedFacts(store, 'left-alone'));
-}, 400_000);
+}, 600_000);

@@ -66,7 +66,7 @@ beforeAll(async () => {
     samplerLogprobs: tokens.map(() => -1),
   };
   await keep(3, { ...one, episodes: [long] });
-}, 240_000);
+}, 600_000);
 
 test('a step of more groups than a page reads is read a page at a time', async () => {
   const { status, text } = await ask(step(1));
@@ -78,7 +78,7 @@ test('a step of more groups than a page reads is read a page at a time', async (
   expect(last.text).toContain('page 21 of 21');
   expect(last.text).toMatch(/no sample has solved \d+ of 50 /);
   expect((await ask(step(1, '?page=0'))).status).toBe(400);
-}, 60_000);
+}, 600_000);
 
 test('a group of more samples than a call has arguments has a step, and pages of samples', async () => {
   const { status, text } = await ask(step(2));
@@ -88,7 +88,7 @@ test('a group of more samples than a call has arguments has a step, and pages of
   const group = await ask(`/runs/large/groups/${MADE_STAGE}/4/0?page=2`);
   expect(group.text).toMatch(/Sample 32 /);
   expect(group.text).not.toMatch(/Sample 31 /);
-}, 240_000);
+}, 600_000);
 
 test('an episode of a thousand turns is shown a hundred at a time, the last ones too', async () => {
   const at = `/runs/large/episodes/${MADE_STAGE}/3/0/0`;
@@ -97,7 +97,7 @@ test('an episode of a thousand turns is shown a hundred at a time, the last ones
   expect(first.text).not.toContain('the turn 101 ');
   expect(first.text.length).toBeLessThan(200_000);
   expect((await ask(`${at}?page=10`)).text).toContain('the turn 1000 ');
-}, 60_000);
+}, 600_000);
 
 test('of more steps that differ than are looked into it is said how many were not', async () => {
   const beyond = 6;
@@ -126,7 +126,7 @@ test('of more steps that differ than are looked into it is said how many were no
   expect(text).toContain('compare one other --episodes');
   const all = await divergenceOf(store, ['one', 'other'], { episodes: true });
   expect(divergenceText(all).join(' ')).not.toContain('were not');
-}, 60_000);
+}, 600_000);
 
 test('the curve of a long run is not waited for, and is there for whoever looks again', async () => {
   await claim('measured');
@@ -145,7 +145,7 @@ test('the curve of a long run is not waited for, and is there for whoever looks 
   expect(await curves.of(['measured', 'large', 'one', 'other', 'many'])).toEqual(new Map());
   const patient = new HeldOutCurves(store, { patienceMs: 30_000 });
   expect(await patient.of(['measured'])).toEqual(new Map([['measured', [0.5, 0.5]]]));
-}, 60_000);
+}, 600_000);
 
 test('of long runs no more steps are kept than there is room for: of those that were looked at last', async () => {
   for (const run of ['first', 'second']) {
@@ -159,8 +159,8 @@ test('of long runs no more steps are kept than there is room for: of those that 
   await server.kill();
   await vi.waitFor(
     async () => expect((await observer.look('second')).steps.problem).toEqual(expect.any(String)),
-    { timeout: 30_000, interval: 200 },
+    { timeout: 120_000, interval: 200 },
   );
   expect((await observer.look('second')).steps.value).toHaveLength(3);
   expect((await observer.look('first')).steps.value).toBeNull();
-}, 60_000);
+}, 600_000);

@@ -35,7 +35,7 @@ let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'gradus-away-'));
   await keepMadeRun(store, 'made', SIZE);
-}, 60_000);
+}, 600_000);
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const gradus = (...args: string[]) => {
@@ -74,7 +74,7 @@ test('every command that needs Temporal says at once who is away, where, and wha
     },
     2,
   );
-}, 180_000);
+}, 600_000);
 
 test('what the store has of runs is shown, with who is away and as of when', async () => {
   const runs = await gradus('runs');
@@ -85,7 +85,7 @@ test('what the store has of runs is shown, with who is away and as of when', asy
   expect(why).toMatchObject({ code: 1, stderr: runs.stderr.replace(/^/, '  (').replace(/\n$/, ')\n') });
   const unknown = await gradus('why', 'nobody');
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining(nowhere) as string });
-}, 60_000);
+}, 600_000);
 
 test('pages show what the store has, and say at once that Temporal is away', async () => {
   const look = pagesOf(store, nowhere);
@@ -153,7 +153,7 @@ test('of a Temporal that takes questions and answers none every page says so bef
   }
   for (const socket of sockets) socket.destroy();
   silent.close();
-}, 30_000);
+}, 600_000);
 
 test('a server that is back is found without a new connection', async () => {
   const address = `127.0.0.1:${await getPort({ host: '127.0.0.1' })}`;
@@ -174,7 +174,7 @@ test('a server that is back is found without a new connection', async () => {
   );
   await until(
     async () => ((await ask()) === 'temporal-refused' ? true : undefined),
-    20_000,
+    300_000,
     () => 'the server that is back is not found',
   );
   await connection.close();
@@ -200,7 +200,7 @@ test.each(['silent', 'gone'])(
     await look('/');
     await (how === 'silent' ? server.silentWhile(assertAway) : whileGone(assertAway));
     const back = () => look('/runs/made').then(({ text }) => (STORE_AWAY.test(text) ? undefined : text));
-    expect(await until(back, 20_000, () => 'the store that is back is not found')).toContain('step 2 of 2');
+    expect(await until(back, 120_000, () => 'the store that is back is not found')).toContain('step 2 of 2');
     failingFast.close();
 
     async function assertAway(): Promise<void> {
@@ -218,7 +218,7 @@ test.each(['silent', 'gone'])(
       expect(text).not.toContain('There is no run yet');
     }
   },
-  120_000,
+  300_000,
 );
 
 test('commands say soon that the store is silent', async () => {
@@ -227,7 +227,7 @@ test('commands say soon that the store is silent', async () => {
     code: 1,
     stderr: expect.stringContaining('no answer within 4 s') as string,
   });
-}, 60_000);
+}, 600_000);
 
 async function whileGone<T>(use: () => Promise<T>): Promise<T> {
   await server.kill();

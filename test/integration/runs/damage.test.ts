@@ -33,7 +33,7 @@ beforeAll(async () => {
   await keepMadeRun(store, 'made', SIZE);
   await keepMadeRun(store, 'twin', SIZE);
   for (const key of [spec, facts, group]) await writeFile(server.fileOf(key), 'no JSON');
-}, 60_000);
+}, 600_000);
 afterAll(async () => {
   if (cacheBefore === undefined) delete process.env['GRADUS_CACHE'];
   else process.env['GRADUS_CACHE'] = cacheBefore;
@@ -63,7 +63,7 @@ test('pages show the rest, and name what is damaged', async () => {
     expect(text).not.toMatch(/forgotten by Temporal|no sample has solved/);
     for (const key of named) expect([path, text]).toEqual([path, expect.stringContaining(key)]);
   }
-}, 60_000);
+}, 600_000);
 
 test('commands give the rest, and name what is damaged', async () => {
   const gradus = (...args: string[]) => {
@@ -89,7 +89,7 @@ test('commands give the rest, and name what is damaged', async () => {
     expect([args, code, stdout, stderr]).toEqual([args, 1, expect.stringContaining(shown), stderr]);
     for (const key of named) expect([args, stderr]).toEqual([args, expect.stringContaining(key)]);
   }
-}, 120_000);
+}, 600_000);
 
 test('what was read without a spec is read anew when the spec is mended', async () => {
   const cache = new FactCache();

@@ -45,7 +45,7 @@ beforeAll(async () => {
   }));
   await expect(dies).rejects.toThrow('the machine was lost');
   await train('died', spec);
-}, 300_000);
+}, 600_000);
 
 const from = (other: string, episodes = false) => divergenceOf(store, ['one', other], { episodes });
 
@@ -271,7 +271,7 @@ test('the terminal says what differs, what came of it, and where they part', asy
     spec: [{ path: 'seed', values: ['5', '6'] }],
     divergences: [{ parting: { what: 'begin' } }],
   });
-}, 60_000);
+}, 600_000);
 
 test('a page of two runs has all of it, with links to where they part and to both episodes of a task', async () => {
   const ask = pagesOf(store);

@@ -79,7 +79,7 @@ test('a build that is ended goes on where it was; what is known then is what the
     if (stage === MADE_STAGE) expect(facts).toEqual(fresh(step));
     else expect(stage).toBe(MADE_EVALUATION);
   }
-}, 120_000);
+}, 600_000);
 
 test('what is closed is not looked at again; what goes on is, and what a ladder says of it counts', async () => {
   const key = (step: number, group: string): string => rolloutKey('made', MADE_STAGE, step, group);
@@ -171,7 +171,7 @@ test('a search that nobody looks at ends, and begins anew when somebody does; on
   const index = await EpisodeIndex.open(store, 'made', { cache });
   const query = { ...readQuery({ text: ['CALCULATOR'] }), text: 'CALCULATOR' };
   const unwatched = new FindJobs(store, { cache, unwatchedMs: 1 });
-  const ended = await unwatched.search(index, query, 5000);
+  const ended = await unwatched.search(index, query, 120_000);
   expect(ended.state).toBe('ended');
   expect(ended.hits.length).toBeLessThan(MOST_HITS);
 
@@ -179,7 +179,7 @@ test('a search that nobody looks at ends, and begins anew when somebody does; on
   const begun = await jobs.search(index, query, 0);
   expect(await jobs.search(index, readAlike(query), 0)).toBe(begun);
   jobs.endSearch('made', query);
-  const { state, hits, full } = await jobs.search(index, query, 10_000);
+  const { state, hits, full } = await jobs.search(index, query, 120_000);
   expect(begun.state).toBe('ended');
   expect({ state, full, hits: hits.length }).toEqual({ state: 'done', full: true, hits: MOST_HITS });
 });
@@ -190,12 +190,12 @@ test('a search that begins before facts are read finds what is there, and one of
   const jobs = new FindJobs(store, { cache: fresh });
   const open = () => EpisodeIndex.open(store, 'grows', { cache: fresh });
   const query = { ...readQuery({}), text: 'a' };
-  const first = await jobs.search(await open(), query, 10_000);
+  const first = await jobs.search(await open(), query, 120_000);
   expect(first).toMatchObject({ state: 'done', at: { total: 2 * SIZE.groups } });
   expect(first.hits.length).toBeGreaterThan(0);
-  expect(await jobs.search(await open(), query, 10_000)).toBe(first);
+  expect(await jobs.search(await open(), query, 120_000)).toBe(first);
   await keepMadeRun(store, 'grows', { ...SIZE, steps: 3 });
-  const second = await jobs.search(await open(), query, 10_000);
+  const second = await jobs.search(await open(), query, 120_000);
   expect(second).toMatchObject({ state: 'done', at: { total: 3 * SIZE.groups } });
 });
 

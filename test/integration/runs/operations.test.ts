@@ -10,7 +10,6 @@ import { runMetrics } from '../../../runs/metrics/run-metrics.ts';
 import { readOperations } from '../../../runs/operations/operations.ts';
 import type { Sources } from '../../../runs/sources.ts';
 import { readTimeline } from '../../../runs/timeline/timeline.ts';
-import type { Timeline } from '../../../runs/timeline/timeline.ts';
 import { lossInWords } from '../../../runs/timeline/timeline-lanes.ts';
 import { usageBelow } from '../../../runs/operations/usage.ts';
 import { Presenter } from '../../../runs/ladder/presenter.ts';
@@ -86,7 +85,7 @@ test('what hangs is seen with its age, its progress and its worker; so are those
       const calls = read.activities.filter(({ name, said }) => name === 'callTool' && said !== null);
       return calls.some(({ said }) => said?.kind === 'call' && Number(said.said) > 10) ? read : undefined;
     },
-    120_000,
+    300_000,
     () => 'no long call says how far it is',
   );
   const calls = operations.activities.filter(({ name }) => name === 'callTool');
@@ -104,7 +103,7 @@ test('what hangs is seen with its age, its progress and its worker; so are those
   // The tool beats every 100 ms: its tenth beat is a second old call's.
   const oldest = Math.max(...calls.map(({ since }) => operations.asOf - since!));
   expect(oldest).toBeGreaterThan(1000);
-  expect(oldest).toBeLessThan(120_000);
+  expect(oldest).toBeLessThan(600_000);
 
   const queue = (name: string, kind = 'activities') =>
     operations.queues.find((one) => one.name === name && one.kind === kind)!;
@@ -135,25 +134,41 @@ test('a killed rollout worker: which attempt was lost, what that cost, and what 
   await writeFile(`${callsFile}.release`, '');
   const lost = await until(
     async () => (await runs.running(`${RUN}/rl/1/`, 'resume'))[0]?.workflowId,
-    30_000,
+    300_000,
     () => 'nothing was handed to the stopped worker',
   );
   process.kill(killed, 'SIGKILL');
   const group = Number(lost.split('/')[3]);
   const place = { run: RUN, stage: 'rl', step: 1, group };
 
-  const seen = { open: null as Timeline | null };
+  // The next worker stands still before it takes anything, until it was seen that another attempt is waited for.
+  const next = await until(
+    () =>
+      Promise.resolve(
+        [undefined, killed].includes(workers.pid('rollout')) ? undefined : workers.pid('rollout'),
+      ),
+    300_000,
+    () => 'no other worker is started',
+  );
+  process.kill(next, 'SIGSTOP');
+  const open = await until(
+    async () => {
+      const timeline = await readTimeline(sources, place);
+      return timeline.activities.some((one) => one.lost?.open) ? timeline : undefined;
+    },
+    300_000,
+    () => 'no other attempt is waited for',
+  ).finally(() => process.kill(next, 'SIGCONT'));
   const whole = await until(
     async () => {
       const timeline = await readTimeline(sources, place);
-      if (timeline.activities.some((one) => one.lost?.open)) seen.open = timeline;
       return timeline.to === null ? undefined : timeline;
     },
-    90_000,
+    300_000,
     () => `${lost} does not end`,
   );
   // While it is waited for the worker that had it is known.
-  const awaited = seen.open!.activities.find((one) => one.lost?.open)!;
+  const awaited = open.activities.find((one) => one.lost?.open)!;
   expect(awaited).toMatchObject({ name: 'resume', state: 'waiting' });
   expect(awaited.lost!.worker).toMatch(new RegExp(`^${killed}@`));
 
@@ -167,7 +182,8 @@ test('a killed rollout worker: which attempt was lost, what that cost, and what 
   const { atLeast, atMost } = resume.lost!.seconds;
   expect(atLeast).toBeCloseTo(20.2, 3);
   expect(atMost).toBeGreaterThanOrEqual(atLeast);
-  expect(atMost).toBeLessThan(60);
+  // Besides that no more than what is waited for here.
+  expect(atMost).toBeLessThan(atLeast + 600);
   expect(resume.kept).toMatchObject({ calls: resume.episodes!.length });
   expect(resume.kept!.tokens).toBeGreaterThan(0);
   expect(whole.lost.attempts).toBeGreaterThan(0);
@@ -199,7 +215,7 @@ test('Prometheus scrapes runs, queues and what Temporal’s SDK measures in each
       // The first step has left facts when the second has begun.
       return scraped.metrics.has('gradus_run_mean_reward') ? scraped : undefined;
     },
-    90_000,
+    300_000,
     () => 'no step left facts',
   );
   const of = (name: string, labels: Record<string, string>): number | undefined =>
@@ -244,7 +260,7 @@ test('runs and workers export by OTLP where OpenTelemetry’s variables say so, 
         );
         return runs && workers ? [runs, workers] : undefined;
       },
-      60_000,
+      300_000,
       () => `received ${receiver.received.length} exports; said: ${lines.join('; ')}`,
     );
     expect(ofRuns).toMatchObject({ path: '/v1/metrics', contentType: 'application/json' });

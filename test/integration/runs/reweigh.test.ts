@@ -73,7 +73,7 @@ beforeAll(async () => {
   await train('methods', spec);
   const steps = await readSteps(store, 'methods');
   places = steps.flatMap(({ stage, stageStep, rollout }) => (rollout ? [{ stage, step: stageStep }] : []));
-}, 300_000);
+}, 600_000);
 
 test('the figures of a step are what its stored episodes come to', async () => {
   const run = 'methods';
@@ -171,7 +171,7 @@ test('the reward as it is gives the stored rewards and the batch of every method
     expect(step.limits).toEqual([]);
     unchanged(step);
   }
-}, 60_000);
+}, 600_000);
 
 /** Runs that begin alike: until their first batch nothing of them depends on the reward. */
 const brief = briefSpec({ maxSteps: 1 });
@@ -245,7 +245,7 @@ test.each([{ kind: 'grpo' }, { kind: 'ppo', klCoefficient: 0.05 }])(
       changed.tasks.map(({ deviation }) => deviation.before),
     );
   },
-  120_000,
+  600_000,
 );
 
 test('what was masked has no scores of a critic: it is left out, and said', async () => {
@@ -294,7 +294,7 @@ test('the terminal lists what can be set, shows what flips, and says what is no 
   expect(tasks.flatMap(({ episodes }) => episodes)).toHaveLength(16);
   const refused = await gradus('reweigh', 'grpo-before/rl');
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('write RUN/STAGE/STEP')]);
-}, 60_000);
+}, 600_000);
 
 test('a page has the form, what flips and which tasks begin or stop to teach', async () => {
   const ask = pagesOf(store);

@@ -47,7 +47,7 @@ describe.runIf('addon' in findAddon())('rollouts with rounded weights', () => {
   test('a step further from the learner than the bound is not trained', async () => {
     const policy = { kind: 'onnx', dtype: 'bfloat16', maxLogprobGap: 1e-6 };
     await expect(train('bounded', { ...tiny, policy })).rejects.toMatchObject({ type: 'logprob-gap' });
-  }, 300_000);
+  }, 600_000);
 
   test('one checkpoint in two dtypes is two policies, each with a version of its own', async () => {
     const checkpoint = await checkpointOf(store, { run: 'bfloat16', step: null });

@@ -15,7 +15,7 @@ const missing =
 const leftOut = missing === undefined ? '' : ` — NOT SHOWN HERE, for ${missing}`;
 if (missing !== undefined) console.warn(`SKIPPED: tests of E2B's protocol${leftOut}`);
 
-describe.skipIf(missing !== undefined)(`a command by E2B's protocol${leftOut}`, { timeout: 60_000 }, () => {
+describe.skipIf(missing !== undefined)(`a command by E2B's protocol${leftOut}`, { timeout: 300_000 }, () => {
   let server: E2BServer;
   const sandbox = new E2B('base');
   const shell = (program: string) => ['sh', '-c', program];
@@ -144,7 +144,7 @@ describe.skipIf(missing !== undefined)(`a command by E2B's protocol${leftOut}`, 
     const controller = new AbortController();
     const before = server.commands;
     const running = sandbox.run({ argv: ['sleep', '50'], signal: controller.signal });
-    await vi.waitUntil(() => server.commands > before, { timeout: 20_000 });
+    await vi.waitUntil(() => server.commands > before, { timeout: 120_000 });
     controller.abort(new Error('called off'));
     await expect(running).rejects.toThrow('called off');
     expect(server.machines.size).toBe(0);
@@ -157,7 +157,7 @@ describe.skipIf(missing !== undefined)(`a command by E2B's protocol${leftOut}`, 
     await expect(sandbox.start()).rejects.toMatchObject(refused);
     const before = server.commands;
     const running = sandbox.run({ argv: ['sleep', '50'], limits: { wallSeconds: 40 } });
-    await vi.waitUntil(() => server.commands > before, { timeout: 20_000 });
+    await vi.waitUntil(() => server.commands > before, { timeout: 120_000 });
     const [machine] = server.machines.values();
     machine!.kill('SIGKILL');
     await expect(running).rejects.toMatchObject({ type: 'sandbox-failed', retryable: true });

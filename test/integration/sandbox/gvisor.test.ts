@@ -5,7 +5,7 @@ const found = await findGVisor();
 const leftOut = 'missing' in found ? ` — NOT SHOWN HERE, for ${found.missing}` : '';
 if (leftOut !== '') console.warn(`SKIPPED: tests of gVisor${leftOut}`);
 
-describe.skipIf('missing' in found)(`a command in gVisor${leftOut}`, { timeout: 60_000 }, () => {
+describe.skipIf('missing' in found)(`a command in gVisor${leftOut}`, { timeout: 300_000 }, () => {
   const sandbox = 'sandbox' in found ? found.sandbox : undefined!;
 
   test('has a kernel, files and nobody of its own', async () => {

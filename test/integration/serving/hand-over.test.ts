@@ -367,7 +367,7 @@ describe('of several servers', () => {
     const servedBy = async (prefix: number[]) => (await sample(leased, { prefix, tokens: 1 })).served!.server;
     let asked = 0;
     const nextServer = async () => servedBy([asked++ % 24, 2]);
-    for (const { url } of servers) await expect.poll(nextServer, { timeout: 30_000 }).toBe(url);
+    for (const { url } of servers) await expect.poll(nextServer, { timeout: 120_000 }).toBe(url);
     const of = new Map<number, string>();
     for (let task = 0; task < 24; task++) of.set(task, await servedBy([task, 1]));
     let elsewhere = 0;

@@ -56,7 +56,7 @@ beforeAll(async () => {
   await exportModel(store, first, base, { dtype: 'F32', maxShardBytes: 1e9, onnx: false });
   for (let i = 0; i < 2; i++)
     servers.push(await startPolicyServer({ dialect: 'vllm', model: base, weightVersions: true }));
-}, 300_000);
+}, 600_000);
 
 afterAll(async () => {
   await Promise.all(servers.map((server) => server.kill()));
@@ -182,7 +182,7 @@ test('a step whose samples are further from the learner than the bound asks befo
   const [warmStart, asked] = await readSteps(store, 'bounded');
   expect(checkpoint.weights).toBe(warmStart!.checkpoint.weights);
   expect(asked).toMatchObject({ stage: 'rl', learner: null });
-}, 400_000);
+}, 600_000);
 
 test('a run whose servers cannot do what it asks fails before anything is spent, and says why', async () => {
   const old = await startPolicyServer({
@@ -197,4 +197,4 @@ test('a run whose servers cannot do what it asks fails before anything is spent,
     cause: { cause: { message: expect.stringMatching(/does not say which weights made a token/) as string } },
   });
   expect(await store.list('runs/refused/checkpoints/')).toEqual([]);
-}, 120_000);
+}, 600_000);

@@ -68,7 +68,7 @@ describe.skipIf(!hasChromium())('in a browser', () => {
           ({ ok }) => ok || undefined,
           () => undefined,
         ),
-      60_000,
+      300_000,
       () => 'the built site is not served',
     );
     browser = (await launchChromium())!;

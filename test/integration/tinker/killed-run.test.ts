@@ -59,7 +59,7 @@ beforeAll(async () => {
   store = await ObjectStore.connect(settings.store);
   await importModel(store, model, 'brought');
   runs = await RunClient.connect(settings);
-}, 300_000);
+}, 600_000);
 
 afterAll(async () => {
   await server?.kill();
@@ -91,7 +91,7 @@ test('what a later stage asks for and the server lacks is said before anything i
   });
   expect(await server.asked()).toEqual(['get_server_capabilities', '/openapi.json']);
   expect(await store.list('runs/refused/')).toEqual([]);
-}, 60_000);
+}, 600_000);
 
 const trained = { workers: ['learner'], policy: () => ({}) };
 const sampledToo = {
@@ -111,7 +111,7 @@ test.each([
     expect(isDone(alone.end)).toBe(true);
     const handle = await runs.start(name!, asked);
     await killInActivity({ workers, runs }, () => ids.stage(name!, 'warm-start'), 'trainStep', 'learner');
-    await runs.progress(handle, ({ step }) => step?.stage === 'rl' && step.stageStep >= 1, 180_000);
+    await runs.progress(handle, ({ step }) => step?.stage === 'rl' && step.stageStep >= 1);
     await server.restart();
     await killAndReplace(workers, ...(roles as Role[]));
     const killed = await handle.result();

@@ -41,7 +41,7 @@ beforeAll(async () => {
     maxShardBytes: 1e9,
     onnx: false,
   });
-}, 120_000);
+}, 600_000);
 
 afterAll(async () => {
   await Promise.all(servers.map((server) => server.kill()));
@@ -205,7 +205,7 @@ test('whatever is lost in the middle of a step, the step is made once', async ()
     expect(made.failures, JSON.stringify(fault)).toBe(failures);
     expect(apart(made.weights, expected.weights), JSON.stringify(fault)).toBe(0);
   }
-}, 300_000);
+}, 600_000);
 
 test('a server that knows a place in the sequence is asked again, and adds the gradient once', async () => {
   const server = await serverWith('--seq-id');
@@ -216,7 +216,7 @@ test('a server that knows a place in the sequence is asked again, and adds the g
   });
   expect(made.failures).toBe(0);
   expect(apart(made.weights, expected.weights)).toBe(0);
-}, 120_000);
+}, 600_000);
 
 test('a server that was started again and forgot its models goes on from what it has saved', async () => {
   const server = await serverWith();
@@ -237,7 +237,7 @@ test('a server that was started again and forgot its models goes on from what it
   expect(await trainerOf(server).trainStep(second, signal)).toMatchObject({ checkpoint: made.checkpoint });
   expect(await server.asked()).toHaveLength(before);
   tinker.close();
-}, 120_000);
+}, 600_000);
 
 test('an error that is called the user’s is not tried again', async () => {
   const server = await serverWith();
@@ -247,7 +247,7 @@ test('an error that is called the user’s is not tried again', async () => {
     type: 'server-refused',
     retryable: false,
   });
-}, 60_000);
+}, 600_000);
 
 test('a server that holds another model than the run begins with is found out before anything is trained', async () => {
   const { first } = await caseOf(store, 'other', {
@@ -266,7 +266,7 @@ test('a server that holds another model than the run begins with is found out be
     type: 'settings',
     message: expect.stringMatching(/nats a token apart/) as string,
   });
-}, 60_000);
+}, 600_000);
 
 test('what the API or the server lacks is refused by name, and nothing is computed', async () => {
   const server = await serverWith();
@@ -313,4 +313,4 @@ test('what the API or the server lacks is refused by name, and nothing is comput
   await expect(tinker.judgeEpisodes({} as never, signal)).rejects.toMatchObject({ type: 'settings' });
   await expect(tinker.scoreTokens({} as never, signal)).rejects.toMatchObject({ type: 'settings' });
   expect(new Set(await server.asked())).toEqual(new Set(['get_server_capabilities', '/openapi.json']));
-}, 60_000);
+}, 600_000);

@@ -45,7 +45,7 @@ beforeAll(async () => {
   const model = path.join(folder, 'base');
   await exportModel(store, first, model, { dtype: 'F32', maxShardBytes: 1e9, onnx: false });
   server = await TinkerServer.start({ model, state: path.join(folder, 'state'), flags: ['--grad-clip'] });
-}, 120_000);
+}, 600_000);
 
 afterAll(async () => {
   await server?.kill();
@@ -128,4 +128,4 @@ test('it samples and scores with the weights of the checkpoint that was asked fo
   await api.loadAdapter('one', saved.state, signal);
   expect(await check('one', one)).toEqual(before);
   await api.unloadAdapter('one', signal);
-}, 120_000);
+}, 600_000);

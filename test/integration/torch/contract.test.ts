@@ -65,5 +65,5 @@ await withTorch((python) => {
     );
     expect(stderr).toContain('OK');
     expect(status).toBe(0);
-  }, 120_000);
+  }, 600_000);
 });

@@ -1,22 +1,20 @@
-import { existsSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { settingsFor } from '../../../cli/stack-with-workers.ts';
 import { ids } from '../../../core/names.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
 import { startStack } from '../../../infra/dev/stack.ts';
 import type { Stack } from '../../../infra/dev/stack.ts';
-import { storeDir } from '../../../infra/dev/state-dir.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { findCheckpoints } from '../../../store/training/find-checkpoints.ts';
 import { startWorkers } from '../../../workers/all-in-one.ts';
 import type { Workers } from '../../../workers/all-in-one.ts';
 import { torchProcess } from '../../../workers/torch/process.ts';
-import { killInActivity } from '../../support/kill-workers.ts';
+import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
 import { RunClient, until } from '../../support/run-client.ts';
+import { StallingProxy } from '../../support/stalling-proxy.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 import { TORCH_THREADS, withTorch } from '../../support/torch-learner.ts';
 
@@ -31,6 +29,7 @@ interface StepRecord {
 await withTorch((python) => {
   let stateDir: string;
   let stack: Stack;
+  let proxy: StallingProxy;
   let workers: Workers;
   let runs: RunClient;
   let store: ObjectStore;
@@ -39,7 +38,9 @@ await withTorch((python) => {
   beforeAll(async () => {
     stateDir = await mkdtemp(path.join(tmpdir(), 'gradus-torch-'));
     stack = await startStack(stateDir, { ui: false });
+    proxy = await StallingProxy.open({ host: stack.objectStore.endPoint, port: stack.objectStore.port });
     const settings = settingsFor(stack, {});
+    settings.store.port = proxy.port;
     workers = await startWorkers(settings, {
       processes: [['orchestrator', 'verifier', 'tool'], ['rollout'], ['learner']],
       learner: torchProcess(python, settings, { env: TORCH_THREADS }),
@@ -47,45 +48,21 @@ await withTorch((python) => {
     });
     runs = await RunClient.connect(settings);
     store = await ObjectStore.connect(settings.store);
-  }, 300_000);
+  }, 600_000);
 
   afterAll(async () => {
     store?.close();
     await runs?.close();
     await workers?.stop();
+    await proxy?.close();
     await stack?.stop();
     await rm(stateDir, { recursive: true, force: true });
   });
 
-  /** Kills the worker while the files of a checkpoint are there and its manifest is not. */
-  async function killInUpload(run: string): Promise<void> {
-    const folder = path.join(storeDir(stateDir), 'objects', store.bucket, 'runs', run, 'checkpoints');
-    const begun = (): string | undefined =>
-      existsSync(folder)
-        ? readdirSync(folder).find((name) => {
-            const files = readdirSync(path.join(folder, name));
-            return files.length > 0 && !files.includes('manifest.json') && !name.startsWith('000000');
-          })
-        : undefined;
-    const deadline = Date.now() + 120_000;
-    let caught: string | null = null;
-    while (caught === null) {
-      if (Date.now() > deadline) throw new Error('no upload was caught');
-      await delay(1);
-      const name = begun();
-      const pid = workers.pid('learner');
-      if (name === undefined || pid === undefined) continue;
-      process.kill(pid, 'SIGKILL');
-      // It may have come to its end in the very moment of the kill: then another step is tried.
-      if (!existsSync(path.join(folder, name, 'manifest.json'))) caught = name;
-    }
-    const killed = caught;
-    await workers.ready();
-    await until(
-      async () => (existsSync(path.join(folder, killed, 'manifest.json')) ? true : undefined),
-      120_000,
-      () => `${killed} was not finished`,
-    );
+  /** Kills the worker in the middle of an upload of a checkpoint, which does not come to its end before. */
+  async function killInUpload(): Promise<void> {
+    await proxy.stallNext(/^PUT \S+\/checkpoints\/(?!000000)\S+\/optimizer\.safetensors/, 50_000);
+    await killAndReplace(workers, 'learner');
   }
 
   /** What every step of a run has come to: the records of its learner, and the files of the checkpoints that are left. */
@@ -113,13 +90,13 @@ await withTorch((python) => {
         const seen = await runs.pending(ids.stage('cancelled', 'warm-start'), 'trainStep');
         return typeof seen !== 'string' && seen.started ? true : undefined;
       },
-      120_000,
+      300_000,
       () => 'no step was begun',
     );
     await handle.cancel();
     await expect(handle.result()).rejects.toThrow();
     expect(await store.list('runs/cancelled/metrics/')).toEqual([]);
-  }, 300_000);
+  }, 600_000);
 
   test('a run ends, and killed in mid-step and in an upload it ends with the same checkpoints', async () => {
     await (await runs.start('left-alone', spec)).result();
@@ -135,7 +112,7 @@ await withTorch((python) => {
     expect(await madeBy('killed-in-step')).toEqual(expected);
 
     const inUpload = await runs.start('killed-in-upload', spec);
-    await killInUpload('killed-in-upload');
+    await killInUpload();
     await inUpload.result();
     expect(await madeBy('killed-in-upload')).toEqual(expected);
   }, 600_000);

@@ -58,14 +58,19 @@ await withTorch((python) => {
         if (typeof seen === 'string' || !seen.started) return undefined;
         const pid = pidOf(rank);
         if (pid === undefined) return undefined;
-        process.kill(pid, 'SIGKILL');
+        // It stands still until it is known that the step goes on.
+        process.kill(pid, 'SIGSTOP');
+        const still = await runs.pending(stage, 'trainStep').catch(() => 'none' as const);
+        const isHit = typeof still !== 'string' && still.started;
+        process.kill(pid, isHit ? 'SIGKILL' : 'SIGCONT');
+        if (!isHit) return undefined;
         return until(
           async () => {
             const now = await runs.pending(stage, 'trainStep');
             if (typeof now === 'string') return 'missed';
             return now.attempt > seen.attempt ? 'hit' : undefined;
           },
-          60_000,
+          300_000,
           () => 'the step was not made again',
         ).then((how) => (how === 'hit' ? true : undefined));
       },

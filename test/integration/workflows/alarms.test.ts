@@ -40,7 +40,7 @@ beforeAll(async () => {
       },
     }),
   );
-}, 120_000);
+}, 600_000);
 afterAll(() => lab?.stop());
 
 test('alarms are acted on, kept with their steps and shown, over all executions of a stage', async () => {

@@ -53,7 +53,7 @@ beforeAll(async () => {
           pages.push(page);
           await gates[pages.length - 1]?.opened;
         },
-        openSweep: (sweep: object) => Promise.resolve({ concurrency: 4, deadlineSeconds: 10, ...sweep }),
+        openSweep: (sweep: object) => Promise.resolve({ concurrency: 4, deadlineSeconds: 600, ...sweep }),
         planSweep: (): Promise<PlannedSweep> =>
           Promise.resolve({
             asks,
@@ -67,7 +67,7 @@ beforeAll(async () => {
     },
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 10 } },
   );
-}, 120_000);
+}, 600_000);
 afterAll(() => lab?.stop());
 
 const arrived = (verifier: string, i: number) => ({
@@ -96,13 +96,13 @@ test('what the ladder asks while it writes its last page is asked, though it con
   const asked = (to: number) =>
     until(
       () => Promise.resolve(requested.some((one) => one.to === to) || undefined),
-      20_000,
+      300_000,
       () => `what is asked ends at ${Math.max(0, ...requested.map((one) => one.to))}, not ${to}`,
     );
   const written = (count: number) =>
     until(
       () => Promise.resolve(pages.length >= count || undefined),
-      20_000,
+      300_000,
       () => `${pages.length} pages are begun, not ${count}`,
     );
   await current.signal('climbWanted', {
@@ -127,7 +127,7 @@ test('what the ladder asks while it writes its last page is asked, though it con
   gates[1]!.open();
   await until(
     () => Promise.resolve(failures > 0 || undefined),
-    20_000,
+    300_000,
     () => 'the last one is not asked for',
   );
   await asked(5);
@@ -142,11 +142,11 @@ test('a sweep hears of both when two verifiers judge one subject', async () => {
   const sweep = await lab.runs.client.workflow.start('verificationSweep', {
     taskQueue: 'gradus',
     workflowId: 'sweep',
-    args: [{ run: 'swept', budget: { count: 2 }, deadlineSeconds: 10 }],
+    args: [{ run: 'swept', budget: { count: 2 }, deadlineSeconds: 600 }],
   });
   await until(
     () => Promise.resolve(requested.some(({ requester }) => requester === 'sweep') || undefined),
-    20_000,
+    300_000,
     () => 'nothing is asked',
   );
   for (const verifier of ['near', 'exact']) await sweep.signal('verdictArrived', arrived(verifier, 1));

@@ -7,9 +7,9 @@ import { DEADLINE, WITHDRAWN } from '../../../core/ladder/abstentions.ts';
 import type { VerdictRequest } from '../../../core/ladder/requests.ts';
 import { ids, QUEUES } from '../../../core/names.ts';
 import type { OpenQuestion } from '../../../core/question.ts';
-import type { ChangeRequest } from '../../../core/requests.ts';
+import type { ChangeRequest, VerifyRequest } from '../../../core/requests.ts';
 import type { StoredChange } from '../../../core/run-change.ts';
-import { answered } from '../../../runs/control/answered.ts';
+import { answered as answeredIn } from '../../../runs/control/answered.ts';
 import { changeRun } from '../../../runs/control/change.ts';
 import { answerQuestion, signalRun } from '../../../runs/control/control.ts';
 import { showReview, submitOpinion, withdrawOpinion } from '../../../runs/control/review.ts';
@@ -19,6 +19,7 @@ import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { questionAsked } from '../../../workflows/control/messages.ts';
 import { hollowActivities, verifyHeldUp } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';
+import { until } from '../../support/run-client.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
 
@@ -27,6 +28,10 @@ import type { WorkflowLab } from '../../support/workflow-lab.ts';
 
 /** By run: holds up its groups. */
 const rollingOut = new Map<string, Gate>();
+/** Changes that were written down. */
+let changes = 0;
+/** So many are made, at least, while the groups of a stage of the run `changing` are held up. */
+const IN_EACH_STAGE = 8;
 /** By verifier: holds up the writing down of a verdict. */
 const writing = new Map<string, Gate>();
 
@@ -39,15 +44,29 @@ beforeAll(async () => {
       store = await ObjectStore.connect(settings.store);
       const { keepChange } = createCurriculum({ store, environments: new Map() });
       const { orchestrator, verifier, ...others } = hollowActivities(runs);
+      const heldUp = verifyHeldUp(rollingOut);
       return {
         ...others,
         orchestrator: {
           ...orchestrator,
-          keepChange: (request: ChangeRequest) => keepChange(request, AbortSignal.timeout(60_000)),
+          keepChange: (request: ChangeRequest) => {
+            changes++;
+            return keepChange(request, AbortSignal.timeout(60_000));
+          },
         },
         verifier: {
           ...verifier,
-          verifyGroup: verifyHeldUp(rollingOut),
+          verifyGroup: async (request: VerifyRequest) => {
+            const { run, stage } = request.group;
+            const least = changes + IN_EACH_STAGE;
+            if (run === 'changing' && ['rl', 'later-0', 'later-1', 'later-2'].includes(stage))
+              await until(
+                () => Promise.resolve(changes >= least || undefined),
+                300_000,
+                () => `nobody changes ${run} in ${stage}`,
+              );
+            return heldUp(request);
+          },
           recallVerdict: () => null,
           keepVerdict: async ({
             request,
@@ -65,7 +84,7 @@ beforeAll(async () => {
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 10 } },
   );
   ({ client } = lab.runs);
-}, 120_000);
+}, 600_000);
 afterAll(async () => {
   for (const gate of [...rollingOut.values(), ...writing.values()]) gate.open();
   store?.close();
@@ -79,6 +98,10 @@ function spec(later: number, maxSteps = 1) {
   const stages = Array.from({ length: later }, (_, i) => ({ ...stage, name: `later-${i}` }));
   return { ...short, stages: [warmStart, stage, ...stages] };
 }
+
+/** As the command has it, for as long as a busy machine may take. */
+const answered = <T>(of: Client, run: string, operation: () => Promise<T>): Promise<T> =>
+  answeredIn(of, run, operation, 120_000);
 
 /** What came of something that several people did at once; what was refused says why. */
 async function outcomes<T>(attempts: readonly Promise<T>[]): Promise<{ taken: T[]; refused: string[] }> {
@@ -218,7 +241,7 @@ test('who gives a verdict when the deadline has passed, or the review is closed,
   writing.set('slow', new Gate());
   const review = await beginReview('slow', 1);
   await expect
-    .poll(async () => (await showReview(client, review)).verdict, { timeout: 60_000 })
+    .poll(async () => (await showReview(client, review)).verdict, { timeout: 120_000 })
     .toMatchObject({ type: DEADLINE });
   const none = 'this review is closed without a verdict: 0 of 1 reviewers had answered when the time was up';
   // Its verdict is just being written down; then it is over.

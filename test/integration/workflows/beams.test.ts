@@ -36,7 +36,7 @@ beforeAll(async () => {
   stack = { temporal: { address, namespace }, objectStore: { ...settings.store, useSSL: false } };
   store = await ObjectStore.connect(settings.store);
   await (await runs.start(RUN, briefSpec())).result();
-}, 240_000);
+}, 600_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();
@@ -87,7 +87,7 @@ test('attempts of a task differ, and a killed worker changes none of them', asyn
       return { task, sample, tokens, samplerLogprobs, status };
     });
   expect(sampled(await episodesOf('killed'))).toEqual(sampled(episodes));
-}, 300_000);
+}, 600_000);
 
 test('the command has pass@k of beams beside that of as many samples', async () => {
   const gradus = gradusCommand(stack);
@@ -118,7 +118,7 @@ test('the command has pass@k of beams beside that of as many samples', async () 
   expect(ofSampled.stderr).toContain('name a stored evaluation that had some');
   const replayed = await gradus('replay', `${evaluation.run}/evaluate/0/0/0`);
   expect(replayed.stderr).toContain('were searched for by beams');
-}, 240_000);
+}, 600_000);
 
 test('one beam finds what greedy decoding draws, episode by episode', async () => {
   const few = { ...MANY, count: 16, samples: 1 };
@@ -132,7 +132,7 @@ test('one beam finds what greedy decoding draws, episode by episode', async () =
   });
   const [one, greedy] = await Promise.all(tokens);
   expect(one).toEqual(greedy);
-}, 120_000);
+}, 600_000);
 
 test('a dialect whose turns end by what they say is refused before anything is spent', async () => {
   const dialect = { name: 'search-r1', tool: 'calculator', argument: 'expression' };

@@ -76,7 +76,7 @@ beforeAll(async () => {
     },
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 60 } },
   );
-}, 120_000);
+}, 600_000);
 afterAll(async () => {
   store?.close();
   await lab?.stop();
@@ -112,7 +112,7 @@ test('what is changed holds from the next step on, also where a run continues as
     const { events } = await run.fetchHistory();
     return events!.filter((event) => event.workflowExecutionUpdateAcceptedEventAttributes).length;
   };
-  await expect.poll(updates, { timeout: 30_000 }).toBe(2);
+  await expect.poll(updates, { timeout: 120_000 }).toBe(2);
   opened.open();
   expect(await early).toEqual([expect.stringContaining('did you mean "rl"?') as string, 'it was taken']);
 

@@ -81,7 +81,7 @@ beforeAll(async () => {
   });
   const { cacheDir: _, ...settings } = lab.settings.store;
   store = await ObjectStore.connect(settings);
-}, 120_000);
+}, 600_000);
 afterAll(async () => {
   store?.close();
   await lab?.stop();
@@ -125,7 +125,6 @@ test('whatever object is damaged, the run asks, goes on when it is restored, and
     const { question } = await lab.runs.progress(
       handle,
       (shown) => shown.status === 'waiting' && shown.question!.id !== last?.id,
-      20_000,
     );
     last = question;
     const key = question!.reason.match(/runs\/damaged\/objects\/\w+/)?.[0];
@@ -147,7 +146,7 @@ test('whatever object is damaged, the run asks, goes on when it is restored, and
     stages: result.stages,
   });
   expect(done.toSorted()).toEqual(undisturbed);
-}, 60_000);
+}, 600_000);
 
 const WARM = { name: 'warm-start', end: 'graduated' };
 
@@ -164,7 +163,7 @@ test.each([
   'where %s met damage the run is stopped by the answer, with the checkpoint that it has',
   async (name, end) => {
     const handle = await start(`stopped-${name}`, [name]);
-    await lab.runs.progress(handle, ({ status }) => status === 'waiting', 20_000);
+    await lab.runs.progress(handle, ({ status }) => status === 'waiting');
     await handle.executeUpdate(decide, { args: ['stop'] });
     expect(await handle.result()).toMatchObject({ end: 'stopped', after: null, ...end });
   },
@@ -172,7 +171,7 @@ test.each([
 
 test('the signal to stop ends a run that asks as well; the ladder that it asked for ends, and says what was damaged', async () => {
   const handle = await start('signalled', ['planClimb']);
-  await lab.runs.progress(handle, ({ status }) => status === 'waiting', 20_000);
+  await lab.runs.progress(handle, ({ status }) => status === 'waiting');
   await handle.signal(stop);
   expect(await handle.result()).toMatchObject({
     end: 'stopped',
@@ -184,7 +183,7 @@ test('the signal to stop ends a run that asks as well; the ladder that it asked 
   expect(
     await until(
       async () => (await ladder.describe()).status.name,
-      5000,
+      300_000,
       () => 'no status',
     ),
   ).toBe('FAILED');
@@ -192,7 +191,7 @@ test('the signal to stop ends a run that asks as well; the ladder that it asked 
 
 test('a run without a checkpoint that is stopped fails, and says what is damaged', async () => {
   const handle = await start('nothing-yet', ['initializeModel']);
-  const { question } = await lab.runs.progress(handle, ({ status }) => status === 'waiting', 20_000);
+  const { question } = await lab.runs.progress(handle, ({ status }) => status === 'waiting');
   expect(question!.answers).toContainEqual({
     answer: 'stop',
     effect: 'end the run, which has no checkpoint yet',

@@ -42,7 +42,7 @@ beforeAll(async () => {
   });
   expect(whole.length).toBeGreaterThan(3);
   await writeFile(file, `${whole.join('\n')}\n`);
-}, 240_000);
+}, 600_000);
 afterAll(async () => {
   store?.close();
   await installation?.remove();
@@ -65,7 +65,7 @@ test('trains on a copy, so that the same data gives the same weights wherever it
   const fromBucket = await (await installation.runs.start('from-bucket', spec(bucket))).result();
   expect(fromBucket.checkpoint.weights).toBe(fromFile.checkpoint.weights);
   expect(fromFile.steps).toBe(1);
-}, 120_000);
+}, 600_000);
 
 test('prefers what a person prefers, held to the model that it begins with', async () => {
   const solved = (await readFile(file, 'utf8')).trim().split('\n');
@@ -85,7 +85,7 @@ test('prefers what a person prefers, held to the model that it begins with', asy
   // The first update is made where policy and reference are one, so its loss is log 2.
   expect(learner!.loss).toBeLessThan(Math.log(2));
   expect(learner!.preference!.margin).toBeGreaterThan(0);
-}, 120_000);
+}, 600_000);
 
 test('a learner that is killed while it learns ipo after dpo and before kto ends with the same weights', async () => {
   const solved = (await readFile(file, 'utf8')).trim().split('\n');
@@ -112,7 +112,7 @@ test('a learner that is killed while it learns ipo after dpo and before kto ends
   await killInActivity(installation, () => ids.stage('killed', 'ipo'), 'trainStep', 'learner');
   const killed = await handle.result();
   expect(killed.checkpoint.weights).toBe(alone.checkpoint.weights);
-}, 180_000);
+}, 600_000);
 
 test.each([
   ['a broken line', async () => `${await readFile(file, 'utf8')}{"messages": [\n`, 'is not JSON in the line'],

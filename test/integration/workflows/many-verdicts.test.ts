@@ -59,7 +59,7 @@ beforeAll(async () => {
     }),
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': SUGGESTED } },
   );
-}, 120_000);
+}, 600_000);
 afterAll(() => lab?.stop());
 
 /** Events of the longest history that a workflow and all that it started left. */
@@ -118,7 +118,7 @@ test('a step that waits for many verdicts goes on where it was when its ladder c
           () => true,
           () => undefined,
         ),
-    20_000,
+    300_000,
     () => 'the ladder does not begin',
   );
   const answered = async (): Promise<true | undefined> => {

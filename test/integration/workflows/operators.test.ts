@@ -9,7 +9,7 @@ import type { LadderStatus } from '../../../workflows/ladder/ladder-state.ts';
 import { decide } from '../../../workflows/control/messages.ts';
 import { hollowActivities, verifyHeldUp } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';
-import { until, untilBegun } from '../../support/run-client.ts';
+import { until, untilBegun, untilSignalled } from '../../support/run-client.ts';
 import { Gate, startWorkflowLab } from '../../support/workflow-lab.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
 import { DONE } from '../../support/ended.ts';
@@ -47,7 +47,7 @@ beforeAll(async () => {
       },
     };
   });
-}, 120_000);
+}, 600_000);
 afterAll(async () => {
   // Activities that a test which failed has left behind are waited for.
   for (const gate of [...rollingOut.values(), ...judging.values()]) gate.open();
@@ -58,17 +58,6 @@ const start = (run: string, tier: { wait?: boolean } = {}) =>
   lab.runs.start(
     run,
     ladderSpec([{ verifier: 'near', passAtLeast: 0.5, ...tier }], { maxSteps: 2, groupsPerStep: 2 }),
-  );
-
-const untilSignalled = (workflowId: string, signal: string) =>
-  until(
-    async () => {
-      const { events } = await lab.runs.client.workflow.getHandle(workflowId).fetchHistory();
-      const got = events!.map((event) => event.workflowExecutionSignaledEventAttributes?.signalName);
-      return got.includes(signal) || undefined;
-    },
-    20_000,
-    () => `${workflowId} is not told ${signal}`,
   );
 
 test.each(['cancel', 'terminate'] as const)(
@@ -113,13 +102,13 @@ test('a run whose ladder is cancelled while a step waits for it fails at once, a
       const status = await ladder.query<LadderStatus>('ladder').catch(() => null);
       return status?.waiting || undefined;
     },
-    20_000,
+    300_000,
     () => 'nothing is waited for',
   );
   await ladder.cancel();
   judging.get(ids.ladder(run))!.open();
   // Less than what a step waits before it looks after its ladder.
-  const { failure } = await lab.runs.progress(handle, ({ status }) => status === 'failed', 20_000);
+  const { failure } = await lab.runs.progress(handle, ({ status }) => status === 'failed', 120_000);
   expect(failure).toContain(`the ladder ${ids.ladder(run)} was cancelled`);
 });
 
@@ -150,7 +139,7 @@ test.each([
           ) || undefined
         );
       },
-      20_000,
+      300_000,
       () => 'nothing is begun anew',
     );
     rollingOut.get(run)!.open();
@@ -176,13 +165,13 @@ test.each([
       rollingOut.get(run)!.open();
       await until(
         async () => (await ladder.query<LadderStatus>('ladder')).waiting || undefined,
-        20_000,
+        300_000,
         () => 'the ladder asks nothing',
       );
       await stage.terminate();
       await expect(handle.result()).rejects.toThrow(WorkflowFailedError);
     } else expect(await handle.result()).toMatchObject({ end: DONE });
-    await untilSignalled(ids.ladder(run), told);
+    await untilSignalled(lab.runs, ids.ladder(run), told);
     const { runId: ending } = await ladder.describe();
 
     rollingOut.set(run, new Gate());
@@ -192,7 +181,7 @@ test.each([
         const { status } = await stage.describe();
         return status.name === 'RUNNING' || undefined;
       },
-      20_000,
+      300_000,
       () => 'the stage is not begun anew',
     );
     // Now it could end.
@@ -204,7 +193,7 @@ test.each([
         const { status } = await lab.runs.client.workflow.getHandle(ladder.workflowId, ending).describe();
         return status.name !== 'RUNNING' || undefined;
       },
-      20_000,
+      300_000,
       () => 'the ladder still waits',
     );
     rollingOut.get(run)!.open();
@@ -220,7 +209,7 @@ test.each([
         const { status } = await ladder.describe();
         return status.name === 'RUNNING' || undefined;
       },
-      20_000,
+      300_000,
       () => 'no other ladder begins',
     );
     const { events } = await ladder.fetchHistory();
@@ -248,7 +237,7 @@ test('pause and resume reach a stage in the order in which they were sent', asyn
       );
       return names.length === sent.length ? names : undefined;
     },
-    20_000,
+    300_000,
     () => 'not all are passed on',
   );
   expect(received).toEqual(sent);
@@ -261,6 +250,7 @@ test('who is asked sees the step that the question is about', async () => {
   const handle = await start('asked');
   const { step } = await lab.runs.progress(handle, ({ status }) => status === 'waiting');
   expect(step).toMatchObject({ stage: 'rl', stageStep: 1 });
+  await lab.runs.settled('asked/rl');
   const { events } = await lab.runs.client.workflow.getHandle('asked/rl').fetchHistory();
   // The server keeps no order of signals that are under way together.
   const said = events!.flatMap((event) => {

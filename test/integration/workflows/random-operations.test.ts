@@ -51,7 +51,7 @@ beforeAll(async () => {
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 80 } },
   );
   alone = await (await lab.runs.start('alone', spec)).result();
-}, 400_000);
+}, 600_000);
 afterAll(() => lab?.stop());
 
 /** It was terminated before it had begun. */
@@ -181,5 +181,5 @@ test.each(SEEDS)(
     );
     if (process.env['GRADUS_TEST_SEEDS']) console.log(run, JSON.stringify(done));
   },
-  240_000,
+  600_000,
 );

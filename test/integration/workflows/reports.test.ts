@@ -28,7 +28,7 @@ beforeAll(async () => {
       },
     }),
   );
-}, 120_000);
+}, 600_000);
 afterAll(() => lab?.stop());
 
 test('what a stage has not reported yet outlives its history, and is reported when it ends', async () => {

@@ -1,3 +1,4 @@
+import { Context } from '@temporalio/activity';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { durable } from '../../../activities/durable.ts';
 import { historiesFrom, signalsOf } from '../../support/histories.ts';
@@ -14,7 +15,7 @@ import { DONE } from '../../support/ended.ts';
 // them, so that there is time to look.
 
 /** By activity: what it throws at which requests, as long as it stands here. */
-const failing = new Map<string, (request: never) => Error | null>();
+const failing = new Map<string, (request: never) => Error | null | Promise<Error | null>>();
 /** By stage. */
 const gates = new Map<string, Gate>();
 
@@ -38,7 +39,7 @@ beforeAll(async () => {
     // The run continues as new between its stages.
     { dynamicConfig: { 'limit.historyCount.suggestContinueAsNew': 10 } },
   );
-}, 120_000);
+}, 600_000);
 afterAll(() => lab?.stop());
 afterEach(() => {
   failing.clear();
@@ -49,8 +50,8 @@ afterEach(() => {
 function failingAsSaid<A extends Record<string, (request: never) => unknown>>(activities: A) {
   const all = Object.entries(activities).map(([name, answer]) => [
     name,
-    (request: never): unknown => {
-      const failure = failing.get(name)?.(request);
+    async (request: never): Promise<unknown> => {
+      const failure = await failing.get(name)?.(request);
       if (failure) throw failure;
       return answer(request);
     },
@@ -99,14 +100,20 @@ test('an activity that fails again and again is named with its reason, and no lo
 });
 
 test('what has failed for good is not tried again any more', async () => {
-  failing.set('verifyGroup', ({ group: { stage, group } }: VerifyRequest) =>
-    stage === 'rl' && group === 0 ? new TypeError('x is not a function') : null,
-  );
+  // Its attempts end when that was seen.
+  const seen = new Gate();
+  gates.set('seen', seen);
+  failing.set('verifyGroup', async ({ group: { stage, group } }: VerifyRequest) => {
+    if (stage !== 'rl' || group !== 0) return null;
+    if (Context.current().info.attempt > 3) await seen.opened;
+    return new TypeError('x is not a function');
+  });
   const handle = await start('fails', ['rl']);
   const { retrying } = await lab.runs.progress(handle, (shown) => shown.retrying.length > 0);
   expect(retrying).toEqual([
     { activity: 'verifyGroup', workflow: 'fails/rl/1/0', attempts: 3, lastFailure: 'x is not a function' },
   ]);
+  seen.open();
   // Its group is lost, and the run goes on.
   const { status } = await lab.runs.progress(handle, (shown) => shown.retrying.length === 0);
   expect(status).toBe('running');

@@ -133,7 +133,7 @@ const answers = (port: number): Promise<boolean> =>
   );
 
 async function until(there: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 30_000;
+  const deadline = Date.now() + 120_000;
   while (!(await there())) {
     if (Date.now() > deadline) throw new Error('envd does not answer');
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -41,7 +41,7 @@ export class ServerProcess {
       'data',
       (chunk: Buffer) => (this.complaints = `${this.complaints}${chunk.toString()}`.slice(-4000)),
     );
-    const deadline = Date.now() + 60_000;
+    const deadline = Date.now() + 120_000;
     while (!(await listens(this.port))) {
       if (child.exitCode !== null)
         throw new Error(`${this.command} ${args.join(' ')} ended: ${this.complaints}`);

@@ -20,19 +20,19 @@ let host: EnvironmentHost;
 beforeAll(async () => {
   server = await serveHouses();
   process.env['HOUSES_PID'] = pidFile;
-  process.env['HOUSES_HOLD'] = hold;
+  process.env['HOUSES_GATE'] = hold;
   process.env['HOUSES_MS'] = '1';
   process.env['HOUSES_URL'] = server.url;
   host = await EnvironmentHost.open({
     modules: [path.resolve('test/support/houses-module.ts')],
-    variables: ['HOUSES_PID', 'HOUSES_HOLD', 'HOUSES_MS', 'HOUSES_URL'],
+    variables: ['HOUSES_PID', 'HOUSES_GATE', 'HOUSES_MS', 'HOUSES_URL'],
     log: () => undefined,
   });
 });
 afterAll(async () => {
   await host?.close();
   server?.close();
-  for (const name of ['HOUSES_PID', 'HOUSES_HOLD', 'HOUSES_MS']) delete process.env[name];
+  for (const name of ['HOUSES_PID', 'HOUSES_GATE', 'HOUSES_MS']) delete process.env[name];
   delete process.env['HOUSES_URL'];
   rmSync(scratch, { recursive: true, force: true });
 });
