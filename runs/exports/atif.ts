@@ -4,7 +4,7 @@ import type { RewardSpec } from '../../core/schema/reward.ts';
 import { taskRefOf } from '../../core/training/tasks-again.ts';
 import type { FoundEpisode } from '../find/found-episodes.ts';
 import { placeOf } from '../episodes/place.ts';
-import { callsOf, turnTextOf } from './messages.ts';
+import { agentCallsOf, callsOf, turnTextOf } from './messages.ts';
 
 /** Of the Agent Trajectory Interchange Format (Harbor's RFC 0001) this is the oldest version that has all that is told here. */
 const VERSION = 'ATIF-v1.7';
@@ -20,6 +20,7 @@ export function atifOf(
   const [facts] = episodeFactsOf({ ...group, episodes: [episode] }, reward);
   const { ref, tools, promptTokens } = task;
   const { tokens, samplerLogprobs, turns, inherited } = episode;
+  const agentCalls = agentCallsOf(episode);
   const id = placeOf(place);
   const steps = turns.map((turn, i) => {
     const { start, end, action, observation } = turn;
@@ -99,6 +100,8 @@ export function atifOf(
       scores: facts!.scores,
       contributions: facts!.contributions,
       answer: facts!.answer,
+      // Which step they belong to nobody knows: the agent made them, and no completion says so.
+      ...(agentCalls && { calls: agentCalls }),
     },
   };
 }

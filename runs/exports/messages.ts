@@ -1,6 +1,7 @@
 import { callByCall } from '../../core/episode/call-by-call.ts';
-import type { Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
+import type { Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
 import { episodeFactsOf } from '../../core/episode/facts.ts';
+import type { Json } from '../../core/json/json.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import { taskRefOf } from '../../core/training/tasks-again.ts';
 import type { ChatMessage } from '../../engine/dialect/contract.ts';
@@ -86,12 +87,35 @@ export const callsOf = (turn: Turn, place: number): NamedCall[] =>
       : [],
   );
 
+/** A call that an agent made of the environment's tools itself, which no turn of the policy says. */
+export interface ExportedCall {
+  name: string;
+  arguments: Json;
+  /** What it brought, as the agent was told. */
+  content: string;
+  error: string | null;
+  seconds: number | null;
+  reward: number | null;
+}
+
+/** In the order in which they were begun; null of an episode whose agent had no such tools. */
+export const agentCallsOf = ({ calls }: Pick<Episode, 'calls'>): ExportedCall[] | null =>
+  calls?.map(({ call, observation: { text, error, seconds, reward } }) => ({
+    name: call.name,
+    arguments: call.arguments,
+    content: text,
+    error: error ?? null,
+    seconds: seconds ?? null,
+    reward: reward ?? null,
+  })) ?? null;
+
 /** One line of an export: the conversation, what it was worth, and where it is from. */
 export function messagesLine(found: FoundEpisode, reward: Pick<RewardSpec, 'components'>): string {
   const { place, group, task, episode } = found;
   const { ref, tools } = task;
   const [facts] = episodeFactsOf({ ...group, episodes: [episode] }, reward);
   const { outcome, reason, success, reward: earned, scores, answer } = facts!;
+  const calls = agentCallsOf(episode);
   return JSON.stringify({
     messages: messagesOf(found),
     ...(tools && { tools: tools.map(({ described }) => ({ type: 'function', function: described })) }),
@@ -107,5 +131,6 @@ export function messagesLine(found: FoundEpisode, reward: Pick<RewardSpec, 'comp
     answer,
     // To the letter, as it was sampled.
     turns: episode.turns.map(({ text }) => text),
+    ...(calls && { calls }),
   });
 }

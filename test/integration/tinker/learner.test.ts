@@ -144,7 +144,8 @@ test.each([
     const whole = await stepOf(`whole-${flags.length}`, 0);
     const cut = await stepOf(`cut-${flags.length}`, 30);
     expect(cut.requests).toBeGreaterThan(whole.requests);
-    expect(apart(cut.weights, whole.weights)).toBe(0);
+    // Log-probs of another batch are rounded otherwise, in float32.
+    expect(apart(cut.weights, whole.weights) / sizeOf(whole.weights)).toBeLessThan(1e-6);
   },
   120_000,
 );

@@ -154,3 +154,31 @@ test('a turn with several calls names each, and each result names its call', () 
     undefined,
   ]);
 });
+
+test('calls that an agent made itself stand with the whole, for no step says them', () => {
+  const group = madeGroup({ steps: 100, groups: 8, samples: 16 }, 3, 0);
+  const episode = group.episodes[0]!;
+  episode.calls = [
+    {
+      call: { name: 'search', arguments: { query: 'x' } },
+      observation: { text: 'found', seconds: 2, reward: 1 },
+    },
+    {
+      call: { name: 'serch', arguments: 3 },
+      observation: { text: 'error: no serch', error: 'unknown-tool' },
+    },
+  ];
+  const trajectory = atifOf(found(group), reward) as Trajectory;
+  assertValid(trajectory);
+  expect(trajectory.extra['calls']).toEqual([
+    { name: 'search', arguments: { query: 'x' }, content: 'found', error: null, seconds: 2, reward: 1 },
+    {
+      name: 'serch',
+      arguments: 3,
+      content: 'error: no serch',
+      error: 'unknown-tool',
+      seconds: null,
+      reward: null,
+    },
+  ]);
+});

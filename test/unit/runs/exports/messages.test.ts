@@ -130,3 +130,35 @@ test('a turn with several calls has the result of each behind it, as far as they
     { role: 'tool', tool_call_id: 'call_1_2', name: 'now', content: 'noon' },
   ]);
 });
+
+test('calls that an agent made itself stand beside the conversation', () => {
+  const group = madeGroup({ steps: 2, groups: 1, samples: 2 }, 2, 0);
+  const episode = group.episodes[0]!;
+  const place = { run: 'made', stage: 'rl', step: 2, group: 0, episode: 0 };
+  const line = () =>
+    JSON.parse(messagesLine({ place, group, task: group.tasks[0]!, episode }, madeSpec('made').reward)) as {
+      calls?: unknown;
+    };
+  expect(line()).not.toHaveProperty('calls');
+  episode.calls = [
+    {
+      call: { name: 'search', arguments: { query: 'x' } },
+      observation: { text: 'found', seconds: 2, reward: 1 },
+    },
+    {
+      call: { name: 'serch', arguments: 3 },
+      observation: { text: 'error: no serch', error: 'unknown-tool' },
+    },
+  ];
+  expect(line().calls).toEqual([
+    { name: 'search', arguments: { query: 'x' }, content: 'found', error: null, seconds: 2, reward: 1 },
+    {
+      name: 'serch',
+      arguments: 3,
+      content: 'error: no serch',
+      error: 'unknown-tool',
+      seconds: null,
+      reward: null,
+    },
+  ]);
+});
