@@ -18,7 +18,7 @@ import type { ObjectStore } from '../../store/objects/object-store.ts';
 export type PlainLadder = Pick<TrainingPorts, 'escalate'> & Required<Pick<EvaluationPorts, 'verifyAbove'>>;
 
 /**
- * The ladder of a run without workflows: the same plans, verdicts and settlements (test/integration/ladder/plain-ladder.test.ts). Every tier is waited for, has no
+ * The ladder of a run without workflows: the same plans, verdicts and settlements. Every tier is waited for, has no
  * budget, and is a function in TypeScript.
  */
 export function plainLadder(
