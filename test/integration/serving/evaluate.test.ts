@@ -160,8 +160,8 @@ test.each(['vllm', 'sglang'] as const)(
 );
 
 test('a server that is killed in the middle costs nothing, and one that comes back with another model is not sampled from', async () => {
-  // It answers a few of the first turns, so that it is killed while others are asked for.
-  const server = await serve({ servedName: 'm', faults: [{ name: 'silent', after: 6 }] });
+  const slow = [{ name: 'slow' as const, ms: 25 }];
+  const server = await serve({ servedName: 'm', faults: slow });
   const policy = policyOf('vllm', server);
   const handle = await begin('killed', { checkpoint: tokenizer, policy });
   const sampled = () => store.list('runs/killed/parts/');

@@ -36,8 +36,6 @@ export interface Fault {
   name: FaultName;
   /** How often; default: until it is switched off. */
   times?: number;
-  /** So many requests for tokens have none of it before. */
-  after?: number;
   seconds?: number;
   version?: string;
   tokens?: number;
@@ -63,10 +61,6 @@ export class Faults {
   /** The fault, once more, where it is on. */
   take(name: FaultName): Fault | undefined {
     const fault = this.on.get(name);
-    if (fault?.after) {
-      fault.after--;
-      return undefined;
-    }
     if (fault?.times === undefined) return fault;
     if (fault.times <= 1) this.on.delete(name);
     fault.times--;

@@ -11,7 +11,6 @@ import type { Answer, Call, Dialect } from './http.ts';
 const FAULT = z.object({
   name: z.enum(Object.keys(FAULTS) as [FaultName, ...FaultName[]]),
   times: z.int().min(1).optional(),
-  after: z.int().min(1).optional(),
   seconds: z.number().optional(),
   version: z.string().optional(),
   tokens: z.int().optional(),
