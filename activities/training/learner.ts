@@ -96,13 +96,16 @@ async function withAdapter(
   return { state, base };
 }
 
-const withFreshMoments = ({ withoutMoments: _, ...state }: TrainState): TrainState => ({
-  ...state,
-  firstMoments: new Map(),
-  secondMoments: new Map(),
-  updates: 0,
-  ...(state.critic && { critic: withFreshCriticMoments(state.critic) }),
-});
+function withFreshMoments(whole: TrainState): TrainState {
+  const { withoutMoments: _, ...state } = whole;
+  return {
+    ...state,
+    firstMoments: new Map(),
+    secondMoments: new Map(),
+    updates: 0,
+    ...(state.critic && { critic: withFreshCriticMoments(state.critic) }),
+  };
+}
 
 const withFreshCriticMoments = ({ weights }: CriticState): CriticState => ({
   weights,
