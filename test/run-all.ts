@@ -12,7 +12,7 @@ import { LEFT_OUT_FILE, TESTS_UNTIL } from './until-runner.ts';
 // `npm test`, and with `--all` `npm run test:all`: the checks at once, then unit, replay and integration tests one after
 // another. `npm test` stops at the first part that fails. The last line is `N passed, N failed`: one for each check, and one for each
 // test. Where TESTS_UNTIL is set, integration tests are begun until then, those of promises first: others are left out, by name.
-// Their order follows from the commit, so that it is not always the same ones that are left out.
+// Their order follows from the day of the commit, so that it is not always the same ones that are left out.
 
 interface Tally {
   passed: number;
@@ -114,9 +114,9 @@ const noPromise = promises.map((one) => `--exclude=${one.endsWith('.ts') ? one :
 
 /** The order of the files that hold no promise, as Vitest's seed of it; none where this is no clone of a repository. */
 function orderOfTheRest(): string[] {
-  const { stdout, status } = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' });
+  const { stdout, status } = spawnSync('git', ['log', '-1', '--format=%cs'], { cwd: root, encoding: 'utf8' });
   return status === 0
-    ? ['--sequence.shuffle.files', `--sequence.seed=${parseInt(stdout.slice(0, 8), 16)}`]
+    ? ['--sequence.shuffle.files', `--sequence.seed=${stdout.trim().replaceAll('-', '')}`]
     : [];
 }
 

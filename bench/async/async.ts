@@ -60,12 +60,13 @@ export const asyncBench: Bench = async function* (options) {
         const sum = (of: 'successes' | 'trials') => arms.reduce((all, arm) => all + arm[of], 0);
         return { seconds, steps: reports.length - 2, success: (100 * sum('successes')) / sum('trials') };
       });
+    const sides: Record<string, () => Promise<Measured>> = {
+      'on-policy': run(ON_POLICY),
+      ...Object.fromEntries(Object.entries(AHEAD).map(([name, how]) => [name, run(how)])),
+    };
     const measured = await interleavedRuns(
       `${tool}: one training`,
-      {
-        'on-policy': run(ON_POLICY),
-        ...Object.fromEntries(Object.entries(AHEAD).map(([name, how]) => [name, run(how)])),
-      } as Record<string, () => Promise<Measured>>,
+      sides,
       ({ seconds, steps, success }) =>
         `${(seconds / steps).toFixed(2)} s a step, ${success.toFixed(1)} % afterwards`,
       { ...options, runs: options.runs ?? 1, warmUps: 0 },

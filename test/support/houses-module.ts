@@ -16,12 +16,12 @@ import { houseWith, WAYS } from './houses.ts';
 // `house-pin-slow` one goes by long calls: those of episodes whose name begins as the file HOUSES_HOLD says wait as long as
 // there is this file.
 
-const { HOUSES_PID, HOUSES_GATE, HOUSES_URL, HOUSES_HOLD, HOUSES_MS = '100' } = process.env;
+const { HOUSES_PID, HOUSES_GATE = '', HOUSES_URL, HOUSES_HOLD, HOUSES_MS = '100' } = process.env;
 
 async function held(): Promise<void> {
   if (HOUSES_PID !== undefined) writeFileSync(HOUSES_PID, String(process.pid));
   await wait(Number(HOUSES_MS));
-  while (HOUSES_GATE !== undefined && existsSync(HOUSES_GATE)) await wait(20);
+  while (existsSync(HOUSES_GATE)) await wait(20);
 }
 
 async function waits(context: ToolContext): Promise<void> {

@@ -205,7 +205,9 @@ test.each([
     // Weights, their index where there are shards, and moments, without the one that hangs.
     const large = shards.length === 1 ? 1 : shards.length + 1;
     const folder = `runs/${run}/checkpoints/000002-`;
-    await expect.poll(() => store.list(folder), { timeout: 120_000 }).toHaveLength(content.files.size + large);
+    await expect
+      .poll(() => store.list(folder), { timeout: 120_000 })
+      .toHaveLength(content.files.size + large);
     child.kill('SIGKILL');
     expect(await ended).toEqual([null, 'SIGKILL']);
     await proxy.close();
