@@ -75,9 +75,9 @@ const NAMES = Object.keys(BENCHES);
 const NOT_OF_ALL = /^(agent|half-billion|recipes|faults:)/;
 /** Those that compare cases, which `--only` names. */
 const WITH_CASES = new Set([
-  'async',
   'methods',
   'claims',
+  'async',
   'shared-prompts',
   'families',
   'footprint',
