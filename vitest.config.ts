@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import OrderOfTheDay from './test/order-of-the-day.ts';
 import { LONG_UNITS } from './test/selection.ts';
 
 /**
@@ -53,6 +54,7 @@ export default defineConfig({
     // As long as anything may take on a machine that gives this process no processor: it only ends what hangs.
     expect: { poll: { timeout: 120_000 } },
     setupFiles: ['test/support/property-runs.ts'],
+    sequence: { sequencer: OrderOfTheDay },
     projects: [
       {
         extends: true,

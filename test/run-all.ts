@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { z } from 'zod';
+import { TESTS_DAY } from './order-of-the-day.ts';
 import { PROMISES } from './selection.ts';
 import { LEFT_OUT_FILE, TESTS_UNTIL } from './until-runner.ts';
 
@@ -112,12 +113,10 @@ async function checks(): Promise<Tally> {
 const promises = PROMISES.flatMap(({ paths }) => paths.map((one) => `test/integration/${one}`));
 const noPromise = promises.map((one) => `--exclude=${one.endsWith('.ts') ? one : `${one}/**`}`);
 
-/** The order of the files that hold no promise, as Vitest's seed of it; none where this is no clone of a repository. */
-function orderOfTheRest(): string[] {
+/** The day of the commit; none where this is no clone of a repository. */
+function dayOfCommit(): Record<string, string> {
   const { stdout, status } = spawnSync('git', ['log', '-1', '--format=%cs'], { cwd: root, encoding: 'utf8' });
-  return status === 0
-    ? ['--sequence.shuffle.files', `--sequence.seed=${stdout.trim().replaceAll('-', '')}`]
-    : [];
+  return status === 0 ? { [TESTS_DAY]: stdout.trim() } : {};
 }
 
 const folder = await mkdtemp(path.join(tmpdir(), 'gradus-test-'));
@@ -132,7 +131,7 @@ const steps: [string, () => Promise<Tally>][] = [
 if (all)
   steps.push([
     'integration: the rest',
-    () => tests('integration', folder, [...noPromise, ...orderOfTheRest()], inTime),
+    () => tests('integration', folder, noPromise, { ...inTime, ...dayOfCommit() }),
   ]);
 let late: string[] = [];
 const sum: Tally = { passed: 0, failed: 0 };
