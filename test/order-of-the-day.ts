@@ -13,6 +13,7 @@ export const TESTS_DAY = 'GRADUS_TESTS_DAY';
 export default class OrderOfTheDay extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const day = process.env[TESTS_DAY];
+    // oxlint-disable-next-line unicorn/no-array-sort -- no array's: what Vitest itself does
     if (day === undefined) return super.sort(files);
     const placeOf = ({ moduleId }: TestSpecification): string =>
       placeOn(day, path.relative(process.cwd(), moduleId));
