@@ -1,6 +1,5 @@
+import { joinParts } from '../../core/byte-parts.ts';
 import { GradusError } from '../../core/errors.ts';
-import { atOnce } from '../in-pieces.ts';
-import type { InPieces } from '../in-pieces.ts';
 import { decode, encode } from './dtypes.ts';
 import type { Dtype, FloatDtype } from './dtypes.ts';
 import { elementCount, headerLength, parseHeader } from './header.ts';
@@ -19,26 +18,18 @@ export interface Safetensors {
 const littleEndian = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 
 /**
- * The bytes of a safetensors file (https://huggingface.co/docs/safetensors): 8 bytes header length, JSON header
- * padded with spaces to a multiple of 8, tensors end to end in the order of the map. The same tensors in the same
- * order with the same metadata give the same bytes: metadata keys are sorted. Floats are stored as `floats`.
+ * A safetensors file (https://huggingface.co/docs/safetensors) in parts that lie end to end: 8 bytes header length and the JSON
+ * header, padded with spaces to a multiple of 8, then the tensors in the order of the map. Where a tensor can be a view of the
+ * numbers that were given it is one, so that a large model is written without a second copy of it: do not change them meanwhile.
+ * The same tensors in the same order with the same metadata give the same bytes: metadata keys are sorted. Floats are
+ * stored as `floats`.
  * Throws GradusError('store', 'invalid-tensor') when a shape does not fit its data.
  */
-export const writeSafetensors = (
+export function safetensorsParts(
   tensors: ReadonlyMap<string, StoredTensor>,
   metadata: Readonly<Record<string, string>> = {},
   floats: FloatDtype = 'F32',
-): Uint8Array => atOnce(safetensorsInPieces(tensors, metadata, floats));
-
-/** Bytes copied between two breaks: a few milliseconds, with the memory that is touched for the first time. */
-const PIECE = 2 ** 23;
-
-/** The same, with breaks: a second for a gigabyte. */
-export function* safetensorsInPieces(
-  tensors: ReadonlyMap<string, StoredTensor>,
-  metadata: Readonly<Record<string, string>> = {},
-  floats: FloatDtype = 'F32',
-): InPieces<Uint8Array> {
+): Uint8Array[] {
   requireLittleEndian();
   const header: [string, unknown][] = [];
   const names = Object.keys(metadata).toSorted();
@@ -62,20 +53,16 @@ export function* safetensorsInPieces(
   }
   const json = new TextEncoder().encode(JSON.stringify(objectOf(header)));
   const headerBytes = Math.ceil(json.length / 8) * 8;
-  const bytes = new Uint8Array(8 + headerBytes + size);
-  new DataView(bytes.buffer).setBigUint64(0, BigInt(headerBytes), true);
-  bytes.fill(0x20, 8, 8 + headerBytes);
-  bytes.set(json, 8);
-  let at = 8 + headerBytes;
-  for (const tensor of stored) {
-    for (let from = 0; from < tensor.byteLength; from += PIECE) {
-      yield;
-      bytes.set(tensor.subarray(from, from + PIECE), at + from);
-    }
-    at += tensor.byteLength;
-  }
-  return bytes;
+  const begin = new Uint8Array(8 + headerBytes);
+  new DataView(begin.buffer).setBigUint64(0, BigInt(headerBytes), true);
+  begin.fill(0x20, 8);
+  begin.set(json, 8);
+  return [begin, ...stored];
 }
+
+/** The same in one piece. */
+export const writeSafetensors = (...content: Parameters<typeof safetensorsParts>): Uint8Array =>
+  joinParts(safetensorsParts(...content));
 
 /**
  * Reads what `writeSafetensors` or any other writer made. Where a tensor can be a view of `bytes` it is one: do not

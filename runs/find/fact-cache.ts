@@ -34,8 +34,8 @@ export class FactCache {
   }
 
   async write(of: readonly unknown[], content: Uint8Array): Promise<void> {
-    const file = Buffer.concat([await digestOf(content), content]);
-    await this.trying('written', () => this.files.write(nameOf(of), file));
+    const parts = [await digestOf(content), content];
+    await this.trying('written', () => this.files.write(nameOf(of), parts));
   }
 
   private async trying<T>(what: string, operation: () => Promise<T>): Promise<T | undefined> {

@@ -20,7 +20,8 @@ export class BlobCache {
     return undefined;
   }
 
-  write(sha256: string, bytes: Uint8Array): Promise<void> {
-    return this.files.write(sha256, bytes);
+  /** Bytes of that digest, in parts that lie end to end. */
+  write(sha256: string, parts: readonly Uint8Array[]): Promise<void> {
+    return this.files.write(sha256, parts);
   }
 }

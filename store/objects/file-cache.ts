@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { byteCount } from '../../core/byte-parts.ts';
 import { assertDigest } from '../digest.ts';
 
 /** Once a process has written this part of the bound, it looks again at what others wrote. */
@@ -44,20 +45,22 @@ export class FileCache {
     await rm(this.pathOf(name), { force: true });
   }
 
-  async write(name: string, bytes: Uint8Array): Promise<void> {
-    if (bytes.length > this.maxBytes) return;
+  /** Parts that lie end to end. */
+  async write(name: string, parts: readonly Uint8Array[]): Promise<void> {
+    const bytes = byteCount(parts);
+    if (bytes > this.maxBytes) return;
     const path = this.pathOf(name);
     const temporary = join(this.directory, 'incoming', `${name}.${process.pid}.${this.counter++}`);
     await mkdir(join(this.directory, 'incoming'), { recursive: true });
     await mkdir(join(path, '..'), { recursive: true });
     try {
-      await writeFile(temporary, bytes);
+      await writeFile(temporary, parts);
       await rename(temporary, path);
     } catch (error) {
       await rm(temporary, { force: true });
       throw error;
     }
-    this.written += bytes.length;
+    this.written += bytes;
     if (!this.scanned || this.written > this.maxBytes * SCAN_PART) await this.evict();
   }
 

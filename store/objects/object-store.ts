@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { createRequire } from 'node:module';
+import { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type * as Minio from 'minio';
+import { byteCount } from '../../core/byte-parts.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { BlobRef } from '../../core/refs.ts';
@@ -55,6 +57,8 @@ export interface PutOptions extends CallOptions {
   contentType?: string;
   /** The SHA-256 of the bytes, from a caller that has computed it. */
   sha256?: string;
+  /** False for what nobody reads soon, as a rule: then no copy lies in this machine's cache. */
+  cached?: boolean;
 }
 
 /** What lies at a key, whoever wrote it. */
@@ -153,22 +157,23 @@ export class ObjectStore {
     assertKey(key);
     const bytes = await codec.encode(value);
     const sha256 = await sha256OfMany(bytes);
-    const ref = await this.putOnce(key, bytes, { ...options, sha256, contentType: codec.contentType });
+    const ref = await this.putOnce(key, [bytes], { ...options, sha256, contentType: codec.contentType });
     // The same bytes say the same, and need not be read.
     return { ref, value: ref.sha256 === sha256 ? value : await this.read(ref, codec, options) };
   }
 
   /**
-   * Writes bytes that may be no others, such as a file of a checkpoint; what is there already is adopted. `conflict`
-   * makes the error for other bytes under that key.
+   * Writes bytes that may be no others, such as a file of a checkpoint, whole or in parts that lie end to end; what is there
+   * already is adopted. `conflict` makes the error for other bytes under that key.
    */
   async putSame(
     key: string,
-    bytes: Uint8Array,
+    content: Uint8Array | readonly Uint8Array[],
     { conflict, sha256: known, ...options }: PutOptions & { conflict: (key: string) => GradusError },
   ): Promise<BlobRef> {
-    const sha256 = known ?? (await sha256OfMany(bytes));
-    const ref = await this.putOnce(key, bytes, { ...options, sha256 });
+    const parts = content instanceof Uint8Array ? [content] : content;
+    const sha256 = known ?? (await sha256OfMany(...parts));
+    const ref = await this.putOnce(key, parts, { ...options, sha256 });
     if (ref.sha256 !== sha256) throw conflict(key);
     return ref;
   }
@@ -176,16 +181,21 @@ export class ObjectStore {
   /** The ref of what is there when an upload, or that of an earlier writer, is done. */
   private async putOnce(
     key: string,
-    bytes: Uint8Array,
-    { contentType = 'application/octet-stream', sha256, signal }: PutOptions & { sha256: string },
+    parts: readonly Uint8Array[],
+    {
+      contentType = 'application/octet-stream',
+      sha256,
+      cached = true,
+      signal,
+    }: PutOptions & { sha256: string },
   ): Promise<BlobRef> {
     assertKey(key);
     // Beside the upload. Whether that goes well does not matter to a cache that knows its contents by their digest.
     const [created] = await Promise.all([
-      this.conditionalPut(key, bytes, sha256, contentType, signal),
-      this.remember(sha256, bytes),
+      this.conditionalPut(key, parts, sha256, contentType, signal),
+      cached && this.remember(sha256, parts),
     ]);
-    const ref = created ? { key, sha256, bytes: bytes.length } : await this.head(key, { signal });
+    const ref = created ? { key, sha256, bytes: byteCount(parts) } : await this.head(key, { signal });
     if (!ref) {
       throw new GradusError(
         'store',
@@ -208,7 +218,7 @@ export class ObjectStore {
     if (cached) return cached;
     const { bytes } = await this.download(ref.key, signal);
     await this.assertWhole(ref.key, bytes, ref);
-    await this.remember(ref.sha256, bytes);
+    await this.remember(ref.sha256, [bytes]);
     return bytes;
   }
 
@@ -340,7 +350,7 @@ export class ObjectStore {
   private async probe(signal: AbortSignal | undefined): Promise<void> {
     const key = `probe/${randomUUID()}`;
     const bytes = new TextEncoder().encode('conditional writes?');
-    const put = () => this.conditionalPut(key, bytes, sha256Hex(bytes), 'text/plain', signal);
+    const put = () => this.conditionalPut(key, [bytes], sha256Hex(bytes), 'text/plain', signal);
     await put();
     const second = await put();
     await this.remove([key], { signal });
@@ -357,27 +367,28 @@ export class ObjectStore {
   /** False when the key is taken. */
   private conditionalPut(
     key: string,
-    bytes: Uint8Array,
+    parts: readonly Uint8Array[],
     sha256: string,
     contentType: string,
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
-    const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const length = byteCount(parts);
     // A server may refuse a long body by closing the connection in the middle of it, and the refusal is lost then.
-    let ask = body.length > ASK_FIRST_BYTES;
+    let ask = length > ASK_FIRST_BYTES;
     return this.call(`put ${key}`, signal, async () => {
       if (ask && (await this.stat(key))) return false;
       ask = true;
       const headers = {
         'If-None-Match': '*',
         'Content-Type': contentType,
-        'Content-Length': String(body.length),
+        'Content-Length': String(length),
         [`x-amz-meta-${DIGEST}`]: sha256,
       };
       const options = { method: 'PUT', bucketName: this.bucket, objectName: key, headers };
       try {
         // Over plain HTTP the digest is part of the signature; over TLS the client signs without it.
         const digest = this.address.startsWith('https') ? '' : sha256;
+        const body = parts.length === 1 ? bufferOf(parts[0]!) : Readable.from(parts.map(bufferOf));
         const response = await this.client.makeRequestStreamAsync(options, body, digest, [200], '');
         response.resume();
         return true;
@@ -451,8 +462,8 @@ export class ObjectStore {
     return this.tryCache('read', (cache) => cache.read(sha256));
   }
 
-  private async remember(sha256: string, bytes: Uint8Array): Promise<void> {
-    await this.tryCache('written', (cache) => cache.write(sha256, bytes));
+  private async remember(sha256: string, parts: readonly Uint8Array[]): Promise<void> {
+    await this.tryCache('written', (cache) => cache.write(sha256, parts));
   }
 
   /** The cache only saves time: a run goes on without it, and says so once. */
@@ -473,6 +484,9 @@ export class ObjectStore {
     }
   }
 }
+
+const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength);
 
 const digestIn = (metadata: unknown): string | undefined =>
   typeof metadata === 'string' && DIGEST_FORM.test(metadata) ? metadata : undefined;

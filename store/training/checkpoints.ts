@@ -15,7 +15,6 @@ import {
 import { parameterShapes } from '../../engine/lora/adapter-shapes.ts';
 import type { LoraAdapter } from '../../engine/lora/adapter.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
-import type { InPieces } from '../../engine/in-pieces.ts';
 import { mergeInPieces } from '../../engine/lora/merge-adapter.ts';
 import {
   ADAPTER_CONFIG,
@@ -27,11 +26,7 @@ import {
 import { weightShapes } from '../../core/model/config.ts';
 import type { ModelConfig, Weights } from '../../core/model/config.ts';
 import { ITEM_BYTES } from '../../engine/safetensors/dtypes.ts';
-import {
-  readSafetensors,
-  safetensorsInPieces,
-  writeSafetensors,
-} from '../../engine/safetensors/safetensors.ts';
+import { readSafetensors, safetensorsParts, writeSafetensors } from '../../engine/safetensors/safetensors.ts';
 import { sha256OfMany } from '../digest.ts';
 import { checkpointFolder } from '../keys.ts';
 import { manifests, policyVersion, WEIGHTS_ELSEWHERE } from './manifest.ts';
@@ -91,9 +86,9 @@ export async function saveCheckpoint(
   content: CheckpointContent,
   options: CallOptions = {},
 ): Promise<CheckpointRef> {
-  const contents: { name: string; bytes: Uint8Array; sha256: string }[] = [];
-  for (const [name, bytes] of await inTurns(contentsOf(content), options.signal)) {
-    contents.push({ name, bytes, sha256: await sha256OfMany(bytes) });
+  const contents: { name: string; parts: readonly Uint8Array[]; sha256: string }[] = [];
+  for (const [name, parts] of contentsOf(content)) {
+    contents.push({ name, parts, sha256: await sha256OfMany(...parts) });
   }
   const weights = policyVersion({
     files: Object.fromEntries(
@@ -113,10 +108,12 @@ export async function saveCheckpoint(
   }
   const files = Object.fromEntries(
     await Promise.all(
-      contents.map(async ({ name, bytes, sha256 }): Promise<[string, BlobRef]> => {
+      contents.map(async ({ name, parts, sha256 }): Promise<[string, BlobRef]> => {
         const contentType = contentTypeOf(name);
-        const put = { ...options, contentType, sha256, conflict };
-        return [name, await store.putSame(`${folder}/${name}`, bytes, put)];
+        // Moments are twice as large as weights, and read again by a learner alone that takes over from another one.
+        const cached = !ONLY_LEARNERS.has(name);
+        const put = { ...options, contentType, sha256, cached, conflict };
+        return [name, await store.putSame(`${folder}/${name}`, parts, put)];
       }),
     ),
   ) as CheckpointManifest['files'];
@@ -213,7 +210,7 @@ export async function loadCheckpoint(
 }
 
 /** A critic's weights under their names, and its moments under these after `m.` and `v.`; how often it was updated. */
-function* criticBytes(config: ModelConfig, critic: CriticState): InPieces<Uint8Array> {
+function criticParts(config: ModelConfig, critic: CriticState): Uint8Array[] {
   const { weights, firstMoments, secondMoments, updates } = critic;
   const shapes = criticShapes(config);
   const moments = (prefix: string, values: Weights) =>
@@ -223,7 +220,7 @@ function* criticBytes(config: ModelConfig, critic: CriticState): InPieces<Uint8A
     ...moments('m.', firstMoments),
     ...moments('v.', secondMoments),
   ];
-  return yield* safetensorsInPieces(new Map(tensors), { updates: String(updates) });
+  return safetensorsParts(new Map(tensors), { updates: String(updates) });
 }
 
 function readCritic(bytes: Uint8Array, config: ModelConfig): CriticState {
@@ -367,13 +364,14 @@ function refOf(
   return { manifest, weights, step: content.step };
 }
 
-function* contentsOf({
+/** The files of a checkpoint, each in parts that lie end to end: its tensors lie where they are in `state`. */
+function contentsOf({
   state: whole,
   base,
   files,
   insteadOfMoments,
   maxShardBytes = MAX_SHARD_BYTES,
-}: CheckpointContent): InPieces<Map<string, Uint8Array>> {
+}: CheckpointContent): Map<string, readonly Uint8Array[]> {
   if (!insteadOfMoments && (whole.withoutMoments || whole.critic?.withoutMoments))
     throw new TypeError(
       'a state whose moments are with its learner is saved without the step that makes them',
@@ -383,33 +381,29 @@ function* contentsOf({
   const { trained } = parameterShapes({ config, lora: adapter?.lora });
   const moments = (prefix: string, values: Weights) =>
     values.size === 0 ? [] : tensorsInOrder(trained, values, prefix);
-  const contents = new Map([
-    ...files,
-    [
-      OPTIMIZER,
-      yield* safetensorsInPieces(new Map([...moments('m.', firstMoments), ...moments('v.', secondMoments)]), {
-        updates: String(state.updates),
-      }),
-    ],
-  ]);
-  if (insteadOfMoments) contents.set(TRAIN_REQUEST, encodeTrainRequest(insteadOfMoments));
-  if (state.critic) contents.set(CRITIC, yield* criticBytes(config, state.critic));
+  const contents = new Map<string, readonly Uint8Array[]>();
+  for (const [name, bytes] of files) contents.set(name, [bytes]);
+  const optimizer = new Map([...moments('m.', firstMoments), ...moments('v.', secondMoments)]);
+  contents.set(OPTIMIZER, safetensorsParts(optimizer, { updates: String(state.updates) }));
+  if (insteadOfMoments) contents.set(TRAIN_REQUEST, [encodeTrainRequest(insteadOfMoments)]);
+  if (state.critic) contents.set(CRITIC, criticParts(config, state.critic));
   if (!adapter) {
     // Names and shapes are checked, and the order is the model's.
     const ordered = new Map(tensorsInOrder(weightShapes(config), weights));
-    const parts = weightFilesOf(config, ordered, ITEM_BYTES.F32, maxShardBytes);
-    for (const { name, tensors } of parts) {
+    const weightFiles = weightFilesOf(config, ordered, ITEM_BYTES.F32, maxShardBytes);
+    for (const { name, tensors } of weightFiles) {
       // Other software takes `format: pt` as the sign of PyTorch's layout of linear layers, [out, in], which this is.
-      contents.set(name, yield* safetensorsInPieces(new Map(tensors), { format: 'pt' }));
+      contents.set(name, safetensorsParts(new Map(tensors), { format: 'pt' }));
     }
-    return parts.length === 1 ? contents : contents.set(INDEX, indexBytesOf(parts, ITEM_BYTES.F32));
+    if (weightFiles.length > 1) contents.set(INDEX, [indexBytesOf(weightFiles, ITEM_BYTES.F32)]);
+    return contents;
   }
   if (!base) throw new TypeError('an adapter is saved without its base');
   // By digest: the same adapter of the same base is the same in every run.
   const peft = toPeftConfig(adapter.lora, `sha256:${base.weights}`);
   return contents
-    .set(ADAPTER_CONFIG, new TextEncoder().encode(`${JSON.stringify(peft, null, 2)}\n`))
-    .set(ADAPTER_MODEL, writePeftModel(config, adapter));
+    .set(ADAPTER_CONFIG, [new TextEncoder().encode(`${JSON.stringify(peft, null, 2)}\n`)])
+    .set(ADAPTER_MODEL, [writePeftModel(config, adapter)]);
 }
 
 function withoutMoments(state: TrainState): TrainState {

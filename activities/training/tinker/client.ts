@@ -194,7 +194,7 @@ function adviceOf(status: number, body: Json): string {
   if (status === 401 || status === 403)
     return '. Give the key that the server takes: GRADUS_TINKER_KEY of a learner, policy.apiKeyVariable of a policy';
   if (status === 404 && 'tinker_path' in ((body ?? {}) as object))
-    return '. The server has that saved state no more: put its saved checkpoints back, or have the decoder of rollout workers sample (leave out policy)';
+    return '. The server no longer has that saved state: put its saved checkpoints back, or have the decoder of rollout workers sample (leave out policy)';
   if (status === 404)
     return '. There is no such route: give the address of a server of Tinker’s API, without its /api/v1';
   return '';

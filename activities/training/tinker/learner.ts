@@ -85,7 +85,7 @@ export function createTinkerTraining({ store, client, key, baseModel, reference 
     const model = await TrainedModel.open(
       client,
       await look(signal),
-      { lora: known, seed, from: from ?? undefined, requestTokens: compute?.microBatchTokens ?? 0 },
+      { lora: known, seed, from: from ?? undefined, mostTokens: compute?.microBatchTokens || undefined },
       signal,
     );
     if (from !== null) return model;

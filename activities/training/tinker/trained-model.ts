@@ -79,7 +79,7 @@ export class TrainedModel {
   /**
    * A model that stands where `from` does, a path of `save`, or with a fresh adapter. Gradients that others have left in its
    * place on the server are thrown away: SkyRL 0.3.0 keeps them when it loads weights, and when it gives the place to another.
-   * Throws GradusError('learner', 'state-lost') where the server has `from` no more.
+   * Throws GradusError('learner', 'state-lost') where the server no longer has `from`.
    */
   static async open(
     client: TinkerClient,
@@ -89,15 +89,15 @@ export class TrainedModel {
       seed,
       from,
       trains = true,
-      requestTokens = 0,
+      mostTokens = TOKENS,
     }: {
       lora: Pick<LoraSpec, 'rank'>;
       seed: number;
       from?: { state: string; steps: number } | undefined;
       /** Nobody asks it for gradients: what the server makes of losses need not be known. */
       trains?: boolean;
-      /** Tokens of a request at most; 0: as many as servers take. */
-      requestTokens?: number;
+      /** Of a request; servers take no more than `TOKENS`. */
+      mostTokens?: number | undefined;
     },
     signal: AbortSignal,
   ): Promise<TrainedModel> {
@@ -120,7 +120,7 @@ export class TrainedModel {
       throw new GradusError('learner', 'server-answer', `${client.url} does not name a model that it made`, {
         retryable: true,
       });
-    const most = requestTokens > 0 ? Math.min(requestTokens, TOKENS) : TOKENS;
+    const most = Math.min(mostTokens, TOKENS);
     const model = new TrainedModel(client, server, id, sessionId, { steps: from?.steps ?? 0, most });
     try {
       const start = from?.state ?? (await model.save('start', signal));
@@ -144,7 +144,7 @@ export class TrainedModel {
       throw new GradusError(
         'learner',
         'state-lost',
-        `${this.client.url} has the state ${path} no more (${error.message}): put its saved checkpoints back, or export the last checkpoint (gradus export), start the server with that model and begin a run from it`,
+        `${this.client.url} no longer has the state ${path} (${error.message}): put its saved checkpoints back, or export the last checkpoint (gradus export), start the server with that model and begin a run from it`,
         { cause: error },
       );
     }

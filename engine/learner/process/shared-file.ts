@@ -1,8 +1,9 @@
-import { closeSync, ftruncateSync, mkdtempSync, openSync, read, rmSync, write } from 'node:fs';
+import { closeSync, ftruncateSync, mkdtempSync, openSync, readv, rmSync, writev } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { Deserializer, Serializer } from 'node:v8';
+import { byteCount } from '../../../core/byte-parts.ts';
 
 /**
  * A file without a name that two processes hold open, for what is too large for the channel between them: a state of
@@ -29,10 +30,9 @@ export async function writeValue(file: number, value: unknown): Promise<Written>
   outline.writeHeader();
   outline.writeValue(value);
   const bytes = outline.releaseBuffer();
-  let at = 0;
-  for (const array of outline.arrays) at = await writeAll(file, array, at);
-  await writeAll(file, bytes, at);
-  return { arrays: at, outline: bytes.length };
+  const arrays = outline.arrays.map(bytesOf);
+  await moveAll(writeSome, file, [...arrays, bytes], 0);
+  return { arrays: byteCount(arrays), outline: bytes.length };
 }
 
 type Allocate = (bytes: number) => ArrayBuffer;
@@ -45,12 +45,11 @@ export async function readValue(
   allocate = ordinary,
 ): Promise<unknown> {
   const bytes = Buffer.allocUnsafeSlow(outline);
-  await readAll(file, bytes, arrays);
+  await moveAll(readSome, file, [bytes], arrays);
   const reader = new OutlineReader(bytes, allocate);
   reader.readHeader();
   const value: unknown = reader.readValue();
-  let at = 0;
-  for (const array of reader.arrays) at = await readAll(file, array, at);
+  await moveAll(readSome, file, reader.arrays.map(bytesOf), 0);
   ftruncateSync(file, 0);
   return value;
 }
@@ -99,33 +98,50 @@ class OutlineReader extends Deserializer {
   }
 }
 
-const [readSome, writeSome] = [promisify(read), promisify(write)];
+/** Gives how many bytes it moved. */
+type Move = (file: number, parts: Uint8Array[], position: number) => Promise<number>;
+const [read, write] = [promisify(readv), promisify(writev)];
+const readSome: Move = async (...where) => (await read(...where)).bytesRead;
+const writeSome: Move = async (...where) => (await write(...where)).bytesWritten;
 /** One call moves less than 2 GiB. */
 const MOST = 2 ** 30;
 
-async function writeAll(file: number, array: NumberArray, position: number): Promise<number> {
-  const bytes = bytesOf(array);
-  for (let at = 0; at < bytes.length;) {
-    const { bytesWritten } = await writeSome(
-      file,
-      bytes,
-      at,
-      Math.min(MOST, bytes.length - at),
-      position + at,
-    );
-    at += bytesWritten;
+/** All parts, which lie end to end from `position` on: many in a call, for a model has hundreds, most of them small. */
+async function moveAll(
+  move: Move,
+  file: number,
+  parts: readonly Uint8Array[],
+  position: number,
+): Promise<void> {
+  let at = position;
+  let left = parts.filter(({ length }) => length > 0);
+  while (left.length > 0) {
+    const moved = await move(file, asMany(left), at);
+    if (moved === 0) throw new Error(`a file ends at ${at}, before ${byteCount(left)} bytes`);
+    at += moved;
+    left = after(left, moved);
   }
-  return position + bytes.length;
 }
 
-async function readAll(file: number, array: NumberArray, position: number): Promise<number> {
-  const bytes = bytesOf(array);
-  for (let at = 0; at < bytes.length;) {
-    const { bytesRead } = await readSome(file, bytes, at, Math.min(MOST, bytes.length - at), position + at);
-    if (bytesRead === 0) throw new Error(`a value of ${bytes.length} bytes ends after ${at}`);
-    at += bytesRead;
+/** The first parts, of no more bytes together than a call moves. */
+function asMany(parts: readonly Uint8Array[]): Uint8Array[] {
+  let room = MOST;
+  const some: Uint8Array[] = [];
+  for (const part of parts) {
+    some.push(part.subarray(0, room));
+    room -= part.length;
+    if (room <= 0) break;
   }
-  return position + bytes.length;
+  return some;
+}
+
+/** What is left of parts whose first bytes were moved. */
+function after(parts: readonly Uint8Array[], moved: number): Uint8Array[] {
+  let skipped = moved;
+  let whole = 0;
+  while (whole < parts.length && skipped >= parts[whole]!.length) skipped -= parts[whole++]!.length;
+  const left = parts.slice(whole);
+  return skipped === 0 ? left : [left[0]!.subarray(skipped), ...left.slice(1)];
 }
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: NumberArray): Uint8Array =>

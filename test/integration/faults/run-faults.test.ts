@@ -13,6 +13,7 @@ import { PROCESSES } from '../../../workers/all-in-one.ts';
 import { dynamicConfig } from '../../../infra/dev/temporal-config.ts';
 import { decide, pause, resume } from '../../../workflows/control/messages.ts';
 import { briefSpec } from '../../support/brief-spec.ts';
+import { killAndReplace } from '../../support/kill-workers.ts';
 import { until, untilBegun } from '../../support/run-client.ts';
 import type { RunClient } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
@@ -83,14 +84,7 @@ async function pausedBetweenSteps(handle: WorkflowHandle): Promise<number> {
 }
 
 async function restartWorker(role: Role): Promise<void> {
-  const pid = installation.workers.pid(role)!;
-  process.kill(pid, 'SIGKILL');
-  await until(
-    async () => ([undefined, pid].includes(installation.workers.pid(role)) ? undefined : true),
-    300_000,
-    () => `the ${role} worker did not come back`,
-  );
-  await installation.workers.ready();
+  await killAndReplace(installation.workers, role);
   restarts++;
 }
 

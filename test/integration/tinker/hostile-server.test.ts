@@ -236,7 +236,7 @@ test('a saved state that was deleted on the server is said once, by its name', a
     boundary: 'learner',
     type: 'state-lost',
     retryable: false,
-    message: expect.stringContaining(`has the state ${path} no more`) as string,
+    message: expect.stringContaining(`no longer has the state ${path}`) as string,
   };
   // SkyRL refuses it before it takes it on.
   const answer = { status: 404, body: { detail: 'Checkpoint not found' } };
@@ -256,7 +256,7 @@ test('a saved state that was deleted on the server is said once, by its name', a
     boundary: 'policy',
     type: 'server-request',
     retryable: false,
-    message: expect.stringMatching(/has that saved state no more/) as string,
+    message: expect.stringMatching(/no longer has that saved state/) as string,
   });
 }, 120_000);
 

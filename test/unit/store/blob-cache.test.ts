@@ -25,7 +25,7 @@ async function age(sha256: string, seconds: number): Promise<void> {
 
 test('what one process writes another reads; nothing half-written is left', async () => {
   const { bytes, sha256 } = blob('a');
-  await new BlobCache(directory, 1000).write(sha256, bytes);
+  await new BlobCache(directory, 1000).write(sha256, [bytes]);
   expect(await new BlobCache(directory, 1000).read(sha256)).toEqual(Buffer.from(bytes));
   expect(await readdir(join(directory, 'incoming'))).toEqual([]);
   expect(await new BlobCache(directory, 1000).read('0'.repeat(64))).toBeUndefined();
@@ -34,7 +34,7 @@ test('what one process writes another reads; nothing half-written is left', asyn
 test('a damaged file is thrown away', async () => {
   const { bytes, sha256 } = blob('a');
   const cache = new BlobCache(directory, 1000);
-  await cache.write(sha256, bytes);
+  await cache.write(sha256, [bytes]);
   await writeFile(pathOf(sha256), (await readFile(pathOf(sha256))).subarray(1));
   expect(await cache.read(sha256)).toBeUndefined();
   expect(await readdir(join(directory, sha256.slice(0, 2)))).toEqual([]);
@@ -44,11 +44,11 @@ test('the least recently used go when the bound is passed, and reading counts as
   const cache = new BlobCache(directory, 350);
   const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((content) => blob(content));
   for (const [i, { sha256, bytes }] of [a!, b!, c!].entries()) {
-    await cache.write(sha256, bytes);
+    await cache.write(sha256, [bytes]);
     await age(sha256, 100 - i);
   }
   await cache.read(a!.sha256);
-  await cache.write(d!.sha256, d!.bytes);
+  await cache.write(d!.sha256, [d!.bytes]);
   expect(await cache.read(b!.sha256)).toBeUndefined();
   for (const { sha256 } of [a!, c!, d!]) expect(await cache.read(sha256)).toBeDefined();
 });
@@ -56,8 +56,8 @@ test('the least recently used go when the bound is passed, and reading counts as
 test('what is larger than the bound is not kept, and does not drive out the rest', async () => {
   const cache = new BlobCache(directory, 350);
   const [small, large] = [blob('a'), blob('b', 351)];
-  await cache.write(small.sha256, small.bytes);
-  await cache.write(large.sha256, large.bytes);
+  await cache.write(small.sha256, [small.bytes]);
+  await cache.write(large.sha256, [large.bytes]);
   expect(await cache.read(large.sha256)).toBeUndefined();
   expect(await cache.read(small.sha256)).toBeDefined();
 });
@@ -65,7 +65,7 @@ test('what is larger than the bound is not kept, and does not drive out the rest
 test('many writers of the same and of other content do not disturb each other', async () => {
   const caches = [1, 2, 3].map(() => new BlobCache(directory, 500));
   const blobs = Array.from({ length: 30 }, (_, i) => blob(`blob ${i % 10}`));
-  await Promise.all(blobs.map(({ sha256, bytes }, i) => caches[i % 3]!.write(sha256, bytes)));
+  await Promise.all(blobs.map(({ sha256, bytes }, i) => caches[i % 3]!.write(sha256, [bytes])));
   const found = await Promise.all(blobs.map(({ sha256 }) => caches[0]!.read(sha256)));
   found.forEach((bytes, i) => bytes && expect(bytes).toEqual(Buffer.from(blobs[i]!.bytes)));
 });
@@ -78,7 +78,7 @@ test.each(['', '../../beside', 'A'.repeat(64), '0'.repeat(63)])(
     await writeFile(beside, 'not ours');
     const refused = { boundary: 'store', type: 'invalid-digest', retryable: false };
     await expect(cache.read(sha256)).rejects.toMatchObject(refused);
-    await expect(cache.write(sha256, new Uint8Array(1))).rejects.toMatchObject(refused);
+    await expect(cache.write(sha256, [new Uint8Array(1)])).rejects.toMatchObject(refused);
     expect(await readFile(beside, 'utf8')).toBe('not ours');
   },
 );

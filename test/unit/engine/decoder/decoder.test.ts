@@ -12,6 +12,7 @@ import { runCommand } from '../../../../infra/setup/command.ts';
 import { initialAdapter } from '../../../../engine/lora/initial-adapter.ts';
 import { mergeAdapter } from '../../../../engine/lora/merge-adapter.ts';
 import type { LocalPolicy, SampleRequest, SampleResult } from '../../../../engine/policy.ts';
+import { endlessly } from '../../../support/engine/endlessly.ts';
 import { randomWeights, smallConfig } from '../../../support/engine/random-model.ts';
 import { referenceLogits, softmax } from './reference-forward.ts';
 
@@ -60,11 +61,6 @@ const request = (change: Partial<SampleRequest> = {}): SampleRequest => ({
   key: randomKey('test'),
   ...change,
 });
-
-/** The same again and again: on a starved machine a turn of any length may be over before what is to end it comes. */
-async function endlessly(policy: LocalPolicy, asked: SampleRequest, signal?: AbortSignal): Promise<never> {
-  for (;;) await policy.sample(asked, signal);
-}
 
 /** An episode of several turns with observations between them, short and long; groups of four share a prompt. */
 async function episode(policy: LocalPolicy, index: number, forget = false): Promise<SampleResult[]> {

@@ -6,6 +6,7 @@ import type { DecoderBackendKind } from '../../../../engine/decoder/load-backend
 import { findAddon } from '../../../../engine/decoder/native/addon.ts';
 import { problemOf } from '../../../../engine/decoder/request-problem.ts';
 import type { AskedBeams, LocalPolicy, SampleRequest, SampleResult } from '../../../../engine/policy.ts';
+import { endlessly } from '../../../support/engine/endlessly.ts';
 import { randomWeights, smallConfig } from '../../../support/engine/random-model.ts';
 import { referenceLogits, softmax } from './reference-forward.ts';
 
@@ -95,11 +96,6 @@ const expectTurn = ({ tokens, samplerLogprobs }: SampleResult, reference: Scored
   expect(tokens).toEqual(reference.tokens);
   expect(samplerLogprobs.reduce((a, b) => a + b, 0)).toBeCloseTo(reference.total, 3);
 };
-
-/** The same again and again, until it is cancelled. */
-async function endlessly(policy: LocalPolicy, asked: SampleRequest, signal: AbortSignal): Promise<never> {
-  for (;;) await policy.sample(asked, signal);
-}
 
 /** An episode of several turns with observations between them; groups of four share a prompt, and so the first search. */
 async function episode(policy: LocalPolicy, index: number, forget = false): Promise<SampleResult[]> {
