@@ -14,29 +14,28 @@ export async function killAndReplace(workers: Workers, ...roles: Role[]): Promis
 }
 
 /**
- * Kills the worker of a role where an activity of a workflow runs on it, and gives its process and the attempt. It stands still
- * while that is looked up a second time, so that nothing ends between the look and the kill, however slow the machine.
+ * Kills the worker of a role where an activity of a workflow runs on it, and gives its process, and which one it was. It stands
+ * still while that is looked up, so that nothing ends between the look and the kill, however slow the machine; what the server
+ * gives it meanwhile has started, too.
  */
 export async function killWhileRunning(
   { workers, runs }: { workers: Workers; runs: RunClient },
   role: Role,
   workflowId: string,
   activity: string,
-): Promise<{ role: Role; pid: number; attempt: number } | undefined> {
-  const running = async (): Promise<number | undefined> => {
-    const seen = await runs.pending(workflowId, activity);
-    return typeof seen !== 'string' && seen.started ? seen.attempt : undefined;
-  };
-  if ((await running()) === undefined) return undefined;
+): Promise<{ role: Role; pid: number; id: string; attempt: number } | undefined> {
+  const before = await runs.pending(workflowId, activity);
+  if (before === 'absent' || before === 'closed') return undefined;
   const pid = pidOf(workers, role);
   process.kill(pid, 'SIGSTOP');
-  let attempt: number | undefined;
+  let running: { id: string; attempt: number } | undefined;
   try {
-    attempt = await running();
+    const seen = await runs.pending(workflowId, activity);
+    if (typeof seen !== 'string' && seen.started) running = seen;
   } finally {
-    process.kill(pid, attempt === undefined ? 'SIGCONT' : 'SIGKILL');
+    process.kill(pid, running ? 'SIGKILL' : 'SIGCONT');
   }
-  return attempt === undefined ? undefined : { role, pid, attempt };
+  return running && { role, pid, id: running.id, attempt: running.attempt };
 }
 
 /**
@@ -54,8 +53,10 @@ export async function killHits(
   await untilReplaced(workers, [killed]);
   const after = await until(
     async () => {
-      const now = await runs.pending(workflowId, activity);
-      if (typeof now === 'string') return 'missed';
+      const now = await runs.pending(workflowId, activity, killed.id);
+      // It may have been tried again, and be done.
+      if (typeof now === 'string')
+        return (await runs.lastAttempt(workflowId, killed.id)) > killed.attempt ? 'hit' : 'missed';
       return now.attempt > killed.attempt ? 'hit' : undefined;
     },
     300_000,

@@ -6,6 +6,10 @@ import type { WorkerSettings } from '../../workers/settings.ts';
 import type { curriculum } from '../../workflows/curriculum.ts';
 import type { Progress } from '../../workflows/control/messages.ts';
 
+/** Decoded it is a number, in JSON a name. */
+const hasStarted = ({ state }: { state?: unknown }): boolean =>
+  ['2', 'PENDING_ACTIVITY_STATE_STARTED'].includes(String(state));
+
 /** Starts and watches runs, as a user's client would. */
 export class RunClient {
   readonly client: Client;
@@ -63,9 +67,7 @@ export class RunClient {
     for await (const { workflowId, runId } of this.client.workflow.list({ query })) {
       const { raw } = await this.client.workflow.getHandle(workflowId, runId).describe();
       for (const activity of raw.pendingActivities ?? []) {
-        // Decoded it is a number, in JSON a name.
-        const started = ['2', 'PENDING_ACTIVITY_STATE_STARTED'].includes(String(activity.state));
-        if (started && activityTypes.includes(activity.activityType?.name ?? '')) {
+        if (hasStarted(activity) && activityTypes.includes(activity.activityType?.name ?? '')) {
           found.push({ workflowId, attempt: activity.attempt ?? 1 });
         }
       }
@@ -73,11 +75,15 @@ export class RunClient {
     return found;
   }
 
-  /** An activity of a workflow that is not done yet, by its type; or that there is none, or no such running workflow. */
+  /**
+   * An activity of a workflow that is not done yet, by its type; or that there is none, or no such running workflow. Of several
+   * it is the one with this id, or without an id one that has started.
+   */
   async pending(
     workflowId: string,
     activityType: string,
-  ): Promise<{ started: boolean; attempt: number } | 'none' | 'closed' | 'absent'> {
+    id?: string,
+  ): Promise<{ id: string; started: boolean; attempt: number } | 'none' | 'closed' | 'absent'> {
     const handle = this.client.workflow.getHandle(workflowId);
     const description = await handle.describe().catch((error: unknown) => {
       if (error instanceof WorkflowNotFoundError) return undefined;
@@ -85,12 +91,25 @@ export class RunClient {
     });
     if (!description) return 'absent';
     if (description.status.name !== 'RUNNING') return 'closed';
-    const found = description.raw.pendingActivities?.find(
-      ({ activityType: type }) => type?.name === activityType,
+    const found = (description.raw.pendingActivities ?? [])
+      .filter((one) => one.activityType?.name === activityType && (id === undefined || one.activityId === id))
+      .map(({ activityId, state, attempt }) => ({
+        id: activityId!,
+        started: hasStarted({ state }),
+        attempt: attempt ?? 1,
+      }));
+    return found.find(({ started }) => started) ?? found[0] ?? 'none';
+  }
+
+  /** The attempt by which an activity ended, as the workflow's history has it; 0 where it has none. */
+  async lastAttempt(workflowId: string, id: string): Promise<number> {
+    const { events } = await this.client.workflow.getHandle(workflowId).fetchHistory();
+    const scheduled = events?.find((one) => one.activityTaskScheduledEventAttributes?.activityId === id);
+    const started = events?.find(
+      ({ activityTaskStartedEventAttributes: attributes }) =>
+        attributes && String(attributes.scheduledEventId) === String(scheduled?.eventId),
     );
-    if (!found) return 'none';
-    const started = ['2', 'PENDING_ACTIVITY_STATE_STARTED'].includes(String(found.state));
-    return { started, attempt: found.attempt ?? 1 };
+    return started?.activityTaskStartedEventAttributes?.attempt ?? 0;
   }
 
   /** Events of a workflow's history, once neither it nor anything that it started runs. */
