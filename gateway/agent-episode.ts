@@ -54,6 +54,19 @@ export interface AgentEpisodeOptions {
   onFailure?: (error: unknown) => void;
 }
 
+/** What a turn follows: tokens of its branch up to where it begins, 1 in `mask` where they were sampled. */
+interface Beginning {
+  place: Place;
+  dialect: Dialect;
+  /** Tokens of what the request adds. */
+  observed: number[];
+  promptTokens: number[];
+  tokens: number[];
+  mask: (0 | 1)[];
+  /** Tokens that may follow; none where it is 0 or less. */
+  room: number;
+}
+
 /** How a request was sent. */
 export interface Sent {
   /** SHA-256 of its body. */
@@ -63,6 +76,8 @@ export interface Sent {
   isRetry: boolean;
   /** Aborted when the client goes before it has been told. */
   gone: AbortSignal;
+  /** Settles when the client has been told, or has gone. */
+  over: Promise<void>;
 }
 
 /**
@@ -84,6 +99,8 @@ export class AgentEpisode {
   /** Turns whose connection was lost before they were told, by the name of their key. */
   private readonly lostUnderKey = new Map<string, string>();
   private readonly running = new Map<string, Promise<StoredTurn>>();
+  /** Of the requests that get a turn and have not been told it, when they have. */
+  private readonly telling = new Set<Promise<void>>();
   private readonly claiming = new Map<string, Promise<StoredTurn>>();
   private readonly stop = new AbortController();
 
@@ -139,7 +156,7 @@ export class AgentEpisode {
     if (sent.idempotencyKey === undefined) {
       const ordinal = this.ordinalFor(asked, sent);
       sent.gone.addEventListener('abort', () => this.lose(asked, ordinal), { once: true });
-      return this.turnOf(ask, place, asked, ordinal);
+      return this.turnOf(ask, place, { asked, ordinal }, sent);
     }
     const name = digestOf(sent.idempotencyKey);
     this.lostUnderKey.delete(name);
@@ -153,9 +170,8 @@ export class AgentEpisode {
 
   /** Tokens that the policy would read before it answers. */
   countTokens(ask: Ask): number {
-    const place = this.placeOf(ask);
-    const { promptTokens, tokens } = rowOf(this.tree.pathOf(place.parent));
-    return promptTokens.length + tokens.length + this.observedOf(this.dialectFor(ask), place).length;
+    const { promptTokens, tokens } = this.beginningOf(ask, this.placeOf(ask));
+    return promptTokens.length + tokens.length;
   }
 
   /** Turns that were asked for by clients that went before they were told, and not asked for again. */
@@ -265,33 +281,55 @@ export class AgentEpisode {
     const id = idOf(claim.asked, claim.ordinal);
     sent.gone.addEventListener('abort', () => this.lostUnderKey.set(name, id), { once: true });
     if (sent.gone.aborted) this.lostUnderKey.set(name, id);
-    const stored = this.tree.get(id);
-    return stored ?? this.turnOf(ask, place, asked, claim.ordinal);
+    return this.turnOf(ask, place, { asked, ordinal: claim.ordinal }, sent);
   }
 
   /** Stored, running, or sampled now. */
-  private turnOf(ask: Ask, place: Place, asked: string, ordinal: number): Promise<StoredTurn> {
+  private turnOf(
+    ask: Ask,
+    place: Place,
+    { asked, ordinal }: Pick<StoredTurn, 'asked' | 'ordinal'>,
+    { over }: Sent,
+  ): Promise<StoredTurn> {
     const id = idOf(asked, ordinal);
     const known = this.tree.get(id);
-    if (known) return Promise.resolve(known);
-    const running = this.running.get(id);
-    if (running) return running;
-    const turn = this.newTurn(ask, place, { id, asked, ordinal }).finally(() => this.running.delete(id));
+    const running = known ? Promise.resolve(known) : this.running.get(id);
+    if (running) return this.toBeTold(running, over);
+    const isOver = this.overRefusal();
+    if (isOver) return this.refuseWhenTold(isOver);
+    const beginning = this.beginningOf(ask, place);
+    const hasNoRoom = this.roomRefusal(beginning);
+    if (hasNoRoom) return this.refuseWhenTold(hasNoRoom);
+    const turn = this.newTurn(ask, beginning, { id, asked, ordinal }).finally(() => this.running.delete(id));
     this.running.set(id, turn);
+    return this.toBeTold(turn, over);
+  }
+
+  private toBeTold(turn: Promise<StoredTurn>, over: Promise<void>): Promise<StoredTurn> {
+    this.telling.add(over);
+    void over.finally(() => this.telling.delete(over));
     return turn;
+  }
+
+  /**
+   * Most agents end at a refusal. Turns that they have asked for at the same time are told before, or it would depend on who
+   * was quicker whether the episode has them.
+   */
+  private async refuseWhenTold(refusal: Problem): Promise<never> {
+    await Promise.all(this.telling);
+    throw refusal;
   }
 
   private async newTurn(
     ask: Ask,
-    place: Place,
+    beginning: Beginning,
     name: Pick<StoredTurn, 'id' | 'asked' | 'ordinal'>,
   ): Promise<StoredTurn> {
     const { store, folder } = this.options;
-    this.assertGoesOn();
     const key = `${folder}/turns/${name.id}.json`;
     const turn =
       (await store.find(key, turns)) ??
-      (await store.putIfAbsent(key, turns, await this.sample(ask, place, name))).value;
+      (await store.putIfAbsent(key, turns, await this.sample(ask, beginning, name))).value;
     this.tree.add(turn);
     const { promptTokens, tokens } = rowOf(this.tree.pathOf(turn));
     if (tokens.length >= this.roomAfter(promptTokens)) this.ended ??= 'tokens';
@@ -304,24 +342,34 @@ export class AgentEpisode {
     return Math.min(sampling.maxCompletionTokens, maxPositions - promptTokens.length);
   }
 
-  private assertGoesOn(): void {
+  /** Why no more turns are sampled. */
+  private overRefusal(): Problem | undefined {
     if (this.tree.size + this.running.size >= this.options.sampling.maxTurns) this.ended ??= 'turns';
-    if (this.ended === null) return;
+    if (this.ended === null) return undefined;
     const { maxTurns, maxCompletionTokens } = this.options.sampling;
     const why = {
       turns: `it has had its ${maxTurns} turns: raise sampling.maxTurns`,
       tokens: `the model has no room for more, or it has had its ${maxCompletionTokens} tokens: raise sampling.maxCompletionTokens`,
       closed: 'it is over',
     }[this.ended];
-    throw new Problem(409, 'episode_ended', `No more turns are sampled for this episode: ${why}`);
+    return new Problem(409, 'episode_ended', `No more turns are sampled for this episode: ${why}`);
   }
 
-  private async sample(
-    ask: Ask,
-    place: Place,
-    name: Pick<StoredTurn, 'id' | 'asked' | 'ordinal'>,
-  ): Promise<StoredTurn> {
-    const { policy, tokenizer, sampling, maxPositions, key } = this.options;
+  /** Why none is sampled here. */
+  private roomRefusal({ place, promptTokens, tokens, room }: Beginning): Problem | undefined {
+    if (room > 0) return undefined;
+    // A prompt that is too long is the agent's; what tools have said is as in any episode.
+    if (place.parent) this.ended ??= 'tokens';
+    const { sampling, maxPositions } = this.options;
+    return new Problem(
+      400,
+      'context_length_exceeded',
+      `The conversation has ${promptTokens.length + tokens.length} tokens, which leaves no room for a turn: the model holds ${maxPositions}, and sampling.maxCompletionTokens allows ${sampling.maxCompletionTokens} after the prompt`,
+      'messages',
+    );
+  }
+
+  private beginningOf(ask: Ask, place: Place): Beginning {
     const dialect = this.dialectFor(ask);
     const observed = this.observedOf(dialect, place);
     const before = rowOf(this.tree.pathOf(place.parent));
@@ -329,17 +377,23 @@ export class AgentEpisode {
     const follows = place.parent ? observed : [];
     const tokens = [...before.tokens, ...follows];
     const mask = [...before.mask, ...follows.map(() => 0 as const)];
-    const room = this.roomAfter(promptTokens) - tokens.length;
-    if (room <= 0) {
-      // A prompt that is too long is the agent's; what tools have said is as in any episode.
-      if (place.parent) this.ended ??= 'tokens';
-      throw new Problem(
-        400,
-        'context_length_exceeded',
-        `The conversation has ${promptTokens.length + tokens.length} tokens, which leaves no room for a turn: the model holds ${maxPositions}, and sampling.maxCompletionTokens allows ${sampling.maxCompletionTokens} after the prompt`,
-        'messages',
-      );
-    }
+    return {
+      place,
+      dialect,
+      observed,
+      promptTokens,
+      tokens,
+      mask,
+      room: this.roomAfter(promptTokens) - tokens.length,
+    };
+  }
+
+  private async sample(
+    ask: Ask,
+    { place, dialect, observed, promptTokens, tokens, mask, room }: Beginning,
+    name: Pick<StoredTurn, 'id' | 'asked' | 'ordinal'>,
+  ): Promise<StoredTurn> {
+    const { policy, tokenizer, sampling, key } = this.options;
     const session = this.sessions.after(place.parent?.id ?? null);
     const by = await this.options.turnPolicy?.(name.id);
     const whole = sampleTurn(

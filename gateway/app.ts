@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http';
+import { finished } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Hono } from 'hono';
 import type { Context } from 'hono';
@@ -96,6 +98,9 @@ async function answered(c: Context, episode: AgentEpisode, api: Api, keepAliveMs
     idempotencyKey: c.req.header('idempotency-key'),
     isRetry: Number(c.req.header('x-stainless-retry-count') ?? 0) > 0,
     gone: c.req.raw.signal,
+    over: new Promise((resolve) =>
+      finished((c.env as { outgoing: ServerResponse }).outgoing, () => resolve()),
+    ),
   });
   const { sampling, tokenizer } = episode.options;
   const toTell = taken.then((turn): Told => {

@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { json } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import type { OwnAgentLoop } from '../../../core/extensions/agent-loop.ts';
@@ -21,6 +22,8 @@ import type { AgentEpisodeOptions } from '../../../gateway/agent-episode.ts';
 import type { AgentCommand } from '../../../gateway/run-agent.ts';
 import { serveGateway } from '../../../gateway/server.ts';
 import { sha256Hex } from '../../../store/digest.ts';
+import type { Policy } from '../../../engine/policy.ts';
+import { tokenizer } from '../../support/fixture-tokenizer.ts';
 import { episodeOptions, randomPolicy } from '../../support/gateway.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
@@ -113,6 +116,61 @@ test('an agent that fails because a limit of the spec was reached was cut by it,
   expect(status).toMatchObject({ kind: 'truncated' });
   expect(row!.mask).toContain(1);
 });
+
+test.each([
+  ['turns', { maxTurns: 2 }, 'more'],
+  ['tokens', { maxTurns: 20, maxCompletionTokens: 60 }, 'more '.repeat(60)],
+])(
+  'an agent that ends where %s are refused has been told before what it asked for at the same time',
+  async (limit, most, more) => {
+    let askedAgain = (): void => undefined;
+    const third = new Promise<void>((resolve) => (askedAgain = resolve));
+    // Longer than an agent takes to end that is refused a turn.
+    const held = async (signal?: AbortSignal): Promise<void> => {
+      await Promise.race([third, once(signal!, 'abort')]);
+      await delay(1000, undefined, { signal });
+    };
+    const slow = tokenizer.encode('slow');
+    const holding: Policy = {
+      sample: async (request, signal) => {
+        if (slow.every((token) => request.prefix.includes(token))) await held(signal);
+        // A turn that is over at once, so that what is asked next goes on from it.
+        return { tokens: [request.stopTokens[0]!], samplerLogprobs: [-1], finish: 'stop' };
+      },
+      release: () => undefined,
+      close: () => Promise.resolve(),
+    };
+    const plain = episodeOptions(holding, store, `limit-${limit}`);
+    const episode = await gateway.open({
+      ...plain,
+      branches: 'train',
+      sampling: { ...plain.sampling, ...most },
+    });
+    const take = episode.take.bind(episode);
+    let requests = 0;
+    episode.take = (...request) => {
+      requests++;
+      if (requests === 3) askedAgain();
+      return take(...request);
+    };
+    const agent = `${ASKS} ask('slow'); (async () => {
+      const { choices: [{ message }] } = await (await ask('fast')).json();
+      const messages = [{ role: 'user', content: 'fast' }, message, { role: 'user', content: '${more}' }];
+      const { status } = await fetch(process.env.OPENAI_BASE_URL + '/chat/completions', {
+        method: 'POST', body: JSON.stringify({ model: process.env.OPENAI_MODEL, messages }) });
+      process.exit(status === 200 ? 0 : 1);
+    })()`;
+    const { status } = await runAgent(gateway, episode, {
+      argv: [process.execPath, '-e', agent],
+      task: 'a task',
+      timeoutSeconds: 60,
+      signal: new AbortController().signal,
+    });
+    expect(requests).toBe(3);
+    expect(status).toEqual({ kind: 'truncated', limit });
+    expect(episode.rows()).toHaveLength(2);
+  },
+);
 
 test('an agent without an answer has ended, and a signal calls it off', async () => {
   const { status, row } = await ran(`${ASKS} ask(process.env.GRADUS_TASK)`);
