@@ -45,15 +45,21 @@ def end_children(known: set[int], latest: float) -> None:
     own = os.getpid()
 
     def orphans() -> list[int]:
-        strange = [pid for pid in children_of(own) if pid not in known]
-        for pid in strange:
-            try:
-                os.waitpid(pid, os.WNOHANG)
-            except ChildProcessError:
-                pass  # it was waited for already
-        return [each for pid in strange for each in [pid, *below(pid)] if not has_ended(each)]
+        while True:
+            strange = [pid for pid in children_of(own) if pid not in known]
+            # What those had started that are reaped has come to us by now, and may have come after we looked.
+            if not any([is_reaped(pid) for pid in strange]):
+                return [each for pid in strange for each in [pid, *below(pid)]]
 
     end_all(orphans, latest)
+
+
+def is_reaped(child: int) -> bool:
+    """Whether it has ended, and is no child of this process any more. What it had started is, where orphans are kept."""
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] == child
+    except ChildProcessError:
+        return True  # it was waited for already
 
 
 def end_all(find: Callable[[], list[int]], latest: float) -> None:

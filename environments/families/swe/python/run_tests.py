@@ -143,25 +143,23 @@ def read_to_the_end(pipe: int, child: subprocess.Popen, deadline: float) -> byte
 
 
 def end_all_children() -> None:
-    """Also those that were orphaned: they are ours, as subreaper."""
+    """Also those that were orphaned: they are ours, as subreaper. They have come to us before we have reaped their parent."""
     me = str(os.getpid())
     while True:
-        children = []
+        try:
+            reaped, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if reaped:
+            continue
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/stat") as stat:
-                    fields = stat.read().rpartition(")")[2].split()
+                    parent = stat.read().rpartition(")")[2].split()[1]
+                if parent == me:
+                    os.kill(int(pid), signal.SIGKILL)
             except OSError:
                 continue
-            if fields[1] == me and fields[0] != "Z":
-                children.append(int(pid))
-        if not children:
-            return
-        for pid in children:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         time.sleep(0.002)
 
 

@@ -192,6 +192,29 @@ descendants.end_all(lambda: [2 ** 30], 0)
   expect({ status, signal }).toEqual({ status: 0, signal: null });
 });
 
+test('what comes to a process while it looks who is below it is ended, too', () => {
+  const program = `
+import os, signal, subprocess, time, descendants, worker
+worker.keep_orphans()
+script = "import subprocess; print(subprocess.Popen(['sleep', '600'], start_new_session=True, stdin=-3, stdout=-3, stderr=-3).pid, flush=True); input()"
+parent = subprocess.Popen(["python3", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+orphan = int(parent.stdout.readline())
+below = descendants.below
+def ends_while_we_look(pid):
+    if pid == parent.pid:
+        os.kill(pid, signal.SIGKILL)
+        while not descendants.has_ended(pid):
+            time.sleep(0.001)
+    return below(pid)
+descendants.below = ends_while_we_look
+descendants.end_children(set(), time.monotonic() + 60)
+print(descendants.has_ended(orphan), descendants.children_of(os.getpid()))
+`;
+  const env = { ...process.env, PYTHONPATH: path.resolve('environments/connectors/python/runner') };
+  const { stdout, stderr } = spawnSync('python3', ['-c', program], { env, encoding: 'utf8' });
+  expect({ stdout, stderr }).toEqual({ stdout: 'True []\n', stderr: '' });
+});
+
 const STARTS = path.resolve('test/support/starts-while-imported.py');
 
 test.each(['is imported', 'fails', 'hangs'])(
