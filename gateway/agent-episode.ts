@@ -1,9 +1,11 @@
+import path from 'node:path';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { canonicalJson } from '../core/json/canonical-json.ts';
 import type { Json } from '../core/json/json.ts';
 import { randomKey } from '../core/random.ts';
 import type { RandomKey } from '../core/random.ts';
 import type { SamplingSpec } from '../core/schema/sampling.ts';
+import { untilAborted } from '../core/until-aborted.ts';
 import type { Dialect, ToolDescription } from '../engine/dialect/contract.ts';
 import type { Policy, TurnPolicy } from '../engine/policy.ts';
 import { sampleTurn } from '../engine/sample-turn.ts';
@@ -18,7 +20,7 @@ import { EpisodeTools } from './episode-tools.ts';
 import type { OfferedTools } from './episode-tools.ts';
 import { Problem } from './problem.ts';
 import { claims, rewards, turns } from './stored-turn.ts';
-import type { StoredTurn } from './stored-turn.ts';
+import type { KeyClaim, StoredTurn } from './stored-turn.ts';
 import { rowOf, TurnTree } from './turn-tree.ts';
 import type { Place, Row } from './turn-tree.ts';
 
@@ -99,9 +101,12 @@ export class AgentEpisode {
   /** Turns whose connection was lost before they were told, by the name of their key. */
   private readonly lostUnderKey = new Map<string, string>();
   private readonly running = new Map<string, Promise<StoredTurn>>();
-  /** Of the requests that get a turn and have not been told it, when they have. */
+  /** Turns of earlier attempts, by their ids: they have their places under the limits, whether they were asked for again or not. */
+  private readonly had = new Set<string>();
+  /** Of the requests that get a turn or a call and have not been told it, when they have. */
   private readonly telling = new Set<Promise<void>>();
-  private readonly claiming = new Map<string, Promise<StoredTurn>>();
+  /** The last of the keyed requests that has, or had, its claim looked for: they are counted in the order in which they came. */
+  private lastClaim: Promise<unknown> = Promise.resolve();
   private readonly stop = new AbortController();
 
   private constructor(options: AgentEpisodeOptions) {
@@ -118,7 +123,7 @@ export class AgentEpisode {
       );
     }
     const episode = new AgentEpisode(options);
-    if (!options.startsOver) await episode.recall();
+    await episode.recall();
     if (options.tools) {
       const { store, folder, startsOver, onFailure } = options;
       const onBroken = (): void => void (episode.ended ??= 'closed');
@@ -145,7 +150,11 @@ export class AgentEpisode {
 
   private async taken(ask: Ask, sent: Sent): Promise<StoredTurn> {
     const { previous } = ask;
-    const place = this.placeOf(ask);
+    let place = this.placeOf(ask);
+    for (let twin = this.earlierTwin(place); twin; twin = this.earlierTwin(place)) {
+      await twin.catch(() => undefined);
+      place = this.placeOf(ask);
+    }
     const asked = digestOf({
       parent: place.parent?.id ?? null,
       messages: place.added,
@@ -155,17 +164,25 @@ export class AgentEpisode {
     });
     if (sent.idempotencyKey === undefined) {
       const ordinal = this.ordinalFor(asked, sent);
-      sent.gone.addEventListener('abort', () => this.lose(asked, ordinal), { once: true });
+      if (sent.gone.aborted) this.lose(asked, ordinal);
+      else sent.gone.addEventListener('abort', () => this.lose(asked, ordinal), { once: true });
       return this.turnOf(ask, place, { asked, ordinal }, sent);
     }
     const name = digestOf(sent.idempotencyKey);
     this.lostUnderKey.delete(name);
-    const before = this.claiming.get(name);
-    const claimed = (before ?? Promise.resolve())
-      .catch(() => undefined)
-      .then(() => this.underKey(name, ask, place, asked, sent));
-    this.claiming.set(name, claimed);
-    return claimed;
+    const claimed = this.lastClaim.then(() => this.claimOf(name, asked, sent));
+    this.lastClaim = claimed.catch(() => undefined);
+    const claim = await claimed;
+    const id = idOf(claim.asked, claim.ordinal);
+    sent.gone.addEventListener('abort', () => this.lostUnderKey.set(name, id), { once: true });
+    if (sent.gone.aborted) this.lostUnderKey.set(name, id);
+    return this.turnOf(ask, place, claim, sent);
+  }
+
+  /** A refusal at a limit waits until this is over, whatever it brings: turns and calls of tools. */
+  waitFor(over: Promise<void>): void {
+    this.telling.add(over);
+    void over.finally(() => this.telling.delete(over));
   }
 
   /** Tokens that the policy would read before it answers. */
@@ -209,7 +226,7 @@ export class AgentEpisode {
   async close(): Promise<void> {
     this.ended ??= 'closed';
     this.stop.abort(new Problem(409, 'episode_ended', 'The episode has ended'));
-    await Promise.allSettled([...this.running.values(), ...this.claiming.values(), this.tools?.close()]);
+    await Promise.allSettled([...this.running.values(), this.lastClaim, this.tools?.close()]);
     this.sessions.close();
   }
 
@@ -219,14 +236,29 @@ export class AgentEpisode {
   }
 
   private async recall(): Promise<void> {
-    const { store, folder } = this.options;
+    const { store, folder, startsOver } = this.options;
     const { keys } = await store.listFolder(`${folder}/turns/`);
+    for (const key of keys) this.had.add(path.basename(key, '.json'));
+    if (startsOver) return;
     const stored = await Promise.all(keys.map((key) => store.find(key, turns)));
     for (const turn of stored) {
       if (!turn) continue;
       this.tree.add(turn);
       this.counts.set(turn.asked, Math.max(this.counts.get(turn.asked) ?? 0, turn.ordinal + 1));
     }
+  }
+
+  /**
+   * One that is still being sampled, and was asked the same before a turn that the request follows: if it is answered the same,
+   * the request follows that one.
+   */
+  private earlierTwin({ parent }: Place): Promise<unknown> | undefined {
+    for (const { asked, ordinal } of this.tree.pathOf(parent))
+      for (let earlier = 0; earlier < ordinal; earlier++) {
+        const twin = this.running.get(idOf(asked, earlier));
+        if (twin) return twin;
+      }
+    return undefined;
   }
 
   private placeOf({ previous, messages, tools }: Ask): Place {
@@ -252,13 +284,8 @@ export class AgentEpisode {
     return count;
   }
 
-  private async underKey(
-    name: string,
-    ask: Ask,
-    place: Place,
-    asked: string,
-    sent: Sent,
-  ): Promise<StoredTurn> {
+  /** What a key was first used for. */
+  private async claimOf(name: string, asked: string, sent: Sent): Promise<KeyClaim> {
     const { store, folder } = this.options;
     const key = `${folder}/keys/${name}.json`;
     const claim =
@@ -278,10 +305,7 @@ export class AgentEpisode {
       );
     }
     this.counts.set(claim.asked, Math.max(this.counts.get(claim.asked) ?? 0, claim.ordinal + 1));
-    const id = idOf(claim.asked, claim.ordinal);
-    sent.gone.addEventListener('abort', () => this.lostUnderKey.set(name, id), { once: true });
-    if (sent.gone.aborted) this.lostUnderKey.set(name, id);
-    return this.turnOf(ask, place, { asked, ordinal: claim.ordinal }, sent);
+    return claim;
   }
 
   /** Stored, running, or sampled now. */
@@ -295,7 +319,7 @@ export class AgentEpisode {
     const known = this.tree.get(id);
     const running = known ? Promise.resolve(known) : this.running.get(id);
     if (running) return this.toBeTold(running, over);
-    const isOver = this.overRefusal();
+    const isOver = this.had.has(id) && this.ended !== 'closed' ? undefined : this.overRefusal();
     if (isOver) return this.refuseWhenTold(isOver);
     const beginning = this.beginningOf(ask, place);
     const hasNoRoom = this.roomRefusal(beginning);
@@ -306,17 +330,16 @@ export class AgentEpisode {
   }
 
   private toBeTold(turn: Promise<StoredTurn>, over: Promise<void>): Promise<StoredTurn> {
-    this.telling.add(over);
-    void over.finally(() => this.telling.delete(over));
+    this.waitFor(over);
     return turn;
   }
 
   /**
-   * Most agents end at a refusal. Turns that they have asked for at the same time are told before, or it would depend on who
-   * was quicker whether the episode has them.
+   * Most agents end at a refusal. Turns and calls that they have asked for at the same time are told before, or it would depend
+   * on who was quicker whether the episode has them.
    */
   private async refuseWhenTold(refusal: Problem): Promise<never> {
-    await Promise.all(this.telling);
+    await untilAborted(Promise.all(this.telling), this.stop.signal);
     throw refusal;
   }
 
@@ -344,7 +367,8 @@ export class AgentEpisode {
 
   /** Why no more turns are sampled. */
   private overRefusal(): Problem | undefined {
-    if (this.tree.size + this.running.size >= this.options.sampling.maxTurns) this.ended ??= 'turns';
+    const begun = new Set([...this.had, ...this.tree.all.map(({ id }) => id), ...this.running.keys()]);
+    if (begun.size >= this.options.sampling.maxTurns) this.ended ??= 'turns';
     if (this.ended === null) return undefined;
     const { maxTurns, maxCompletionTokens } = this.options.sampling;
     const why = {

@@ -65,7 +65,7 @@ export function createApp(
       return c.json(modelJson(episode));
     });
   }
-  app.post('/episodes/:id/tools', (c) => servedByMcp(c, toolsOf(c, episodes)));
+  app.post('/episodes/:id/tools', (c) => servedByMcp(c, calledTools(c, episodes)));
   app.get('/episodes/:id/tools', (c) => {
     const { offered } = toolsOf(c, episodes);
     // Nothing is told to an agent that has not asked.
@@ -75,7 +75,7 @@ export function createApp(
     });
   });
   app.post('/episodes/:id/tools/:name', async (c) => {
-    const tools = toolsOf(c, episodes);
+    const tools = calledTools(c, episodes);
     const { json } = await bodyOf(c);
     const call = { name: c.req.param('name'), arguments: json as Json };
     const sent = { idempotencyKey: c.req.header('idempotency-key'), gone: c.req.raw.signal };
@@ -98,9 +98,7 @@ async function answered(c: Context, episode: AgentEpisode, api: Api, keepAliveMs
     idempotencyKey: c.req.header('idempotency-key'),
     isRetry: Number(c.req.header('x-stainless-retry-count') ?? 0) > 0,
     gone: c.req.raw.signal,
-    over: new Promise((resolve) =>
-      finished((c.env as { outgoing: ServerResponse }).outgoing, () => resolve()),
-    ),
+    over: overOf(c),
   });
   const { sampling, tokenizer } = episode.options;
   const toTell = taken.then((turn): Told => {
@@ -122,6 +120,12 @@ async function answered(c: Context, episode: AgentEpisode, api: Api, keepAliveMs
     return c.body(streamOf(api, toTell, { first, keepAliveMs }));
   }
   return c.json(api.answer(await toTell));
+}
+
+/** When what a request gets was sent, or its client has gone. One that waits for its own connection is waited for by nobody. */
+async function overOf(c: Context): Promise<void> {
+  const { outgoing } = c.env as { outgoing: ServerResponse };
+  if (outgoing.socket !== null) await new Promise<void>((resolve) => finished(outgoing, () => resolve()));
 }
 
 /** The episode of a request, by its path or else by its API key. */
@@ -149,6 +153,13 @@ function toolsOf(c: Context, episodes: ReadonlyMap<string, AgentEpisode>): Episo
     'no_tools',
     'This episode has no tools of the environment: set agent.environmentTools in the spec',
   );
+}
+
+/** The same where one may be called. */
+function calledTools(c: Context, episodes: ReadonlyMap<string, AgentEpisode>): EpisodeTools {
+  const tools = toolsOf(c, episodes);
+  episodeOf(c, episodes).waitFor(overOf(c));
+  return tools;
 }
 
 async function askOf(c: Context, api: Api, episode: AgentEpisode): Promise<{ ask: Ask; body: string }> {

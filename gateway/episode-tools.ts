@@ -98,8 +98,10 @@ export class EpisodeTools {
   broken: Broken | undefined;
   private readonly options: EpisodeToolsOptions;
   private readonly begun = new Map<string, BegunCall>();
-  /** The highest number that a call was begun by. */
+  /** The highest number that a call has. */
   private lastNth = 0;
+  /** Numbers of earlier attempts, by the ids of the calls that have them. */
+  private readonly numbers = new Map<string, number>();
   private readonly made = new Map<string, MadeCall>();
   /** Begun by this process, which knows what became of them. */
   private readonly own = new Set<string>();
@@ -214,7 +216,16 @@ export class EpisodeTools {
         }),
       );
     };
-    await Promise.all([read('begun-calls', begunCalls, this.begun), read('calls', madeCalls, this.made)]);
+    const claimed = new Map<string, { id: string }>();
+    await Promise.all([
+      read('begun-calls', begunCalls, this.begun),
+      read('calls', madeCalls, this.made),
+      read('call-numbers', numbers, claimed),
+    ]);
+    for (const [nth, { id }] of claimed) {
+      this.lastNth = Math.max(this.lastNth, Number(nth));
+      this.numbers.set(id, Math.min(this.numbers.get(id) ?? Infinity, Number(nth)));
+    }
     for (const [id, { nth, call }] of this.begun) {
       this.lastNth = Math.max(this.lastNth, nth);
       this.bytes += bytesOf(call);
@@ -286,7 +297,7 @@ export class EpisodeTools {
       );
     this.bytes = bytes;
     // Before anything else is awaited: the next call has the next number.
-    const nth = ++this.lastNth;
+    const nth = this.numbers.get(id) ?? ++this.lastNth;
     this.begun.set(id, { nth, call, by: this.by });
     const one = { nth: await this.claim(id, nth), call, by: this.by };
     const key = `${options.folder}/begun-calls/${id}.json`;

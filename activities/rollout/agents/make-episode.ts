@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { extensionOf } from '../../../core/extensions/registry.ts';
 import type { RandomKey } from '../../../core/random.ts';
 import type { AgentSpec } from '../../../core/schema/agent.ts';
@@ -18,6 +19,8 @@ import type { FollowedEpisode } from '../trajectory-parts.ts';
 import { offeredTools, withCalls } from './environment-tools.ts';
 import type { AgentTools } from './environment-tools.ts';
 import { episodeOfTurns } from './episode-of-turns.ts';
+
+const LONGEST_PAUSE_MS = 60_000;
 
 export interface AgentContext {
   agent: AgentSpec;
@@ -52,7 +55,11 @@ export async function makeEpisode(
   const dialectFor = dialects(lease);
   for (let attempt = 1; ; attempt++) {
     const { opened, run } = await runOnce(context, dialectFor, task.prompt);
-    if (run.killed && !opened.tools?.broken && attempt < agent.maxAttempts) continue;
+    if (run.killed && !opened.tools?.broken && attempt < agent.maxAttempts) {
+      // Its server, or what it ran out of, may be back by then.
+      await delay(Math.min(1000 * 2 ** (attempt - 1), LONGEST_PAUSE_MS), undefined, { signal });
+      continue;
+    }
     const made =
       run.row === null
         ? { task, episode: { ...episode, status: run.status } }

@@ -14,8 +14,7 @@ import { defineEnvironment, defineTool, sessionTool, z } from '../../../index.ts
 type Store = EpisodeToolsOptions['store'];
 
 /** Objects in memory, as bytes, each written once. */
-function memory(): Store {
-  const objects = new Map<string, Uint8Array>();
+function memory(objects = new Map<string, Uint8Array>()): Store {
   return {
     async find(key, codec) {
       const bytes = objects.get(key);
@@ -279,4 +278,40 @@ test('one that is started over and leaves out a call of the session has failed',
   });
   await second.take(pack('lid'), connected());
   expect((await answered(about, second)).status.kind).toBe('answered');
+});
+
+test('calls that were begun at the same time keep their numbers, though a kill has left one of them half begun', async () => {
+  const objects = new Map<string, Uint8Array>();
+  const store = memory(objects);
+  const offered: OfferedTools = {
+    described: [],
+    episode: 'episode',
+    inSession: false,
+    mostCalls: 10,
+    isOnce: () => false,
+    make: () => Promise.resolve(() => Promise.resolve({ observation: { text: 'looked' } })),
+  };
+  const options = { folder: 'agent', startsOver: true, onBroken: () => undefined };
+  const cut: Store = {
+    ...store,
+    // Killed when the first one has its number and the second one is begun.
+    putIfAbsent: async (key, codec, value) => {
+      const isFirst = key.includes('/begun-calls/') && JSON.stringify(value).includes('to Ann');
+      if (isFirst || key.includes('/calls/')) return new Promise<never>(() => undefined);
+      return store.putIfAbsent(key, codec, value);
+    },
+  };
+  const killed = await EpisodeTools.open(offered, { ...options, store: cut });
+  const [first, second] = [letterTo('to Ann', 'look'), letterTo('to Bob', 'look')];
+  void killed.take(first, connected());
+  void killed.take(second, connected());
+  await expect.poll(() => [...objects.keys()].filter((key) => key.includes('begun-calls'))).toHaveLength(1);
+  await expect.poll(() => [...objects.keys()].filter((key) => key.includes('call-numbers'))).toHaveLength(2);
+
+  const again = await EpisodeTools.open(offered, { ...options, store });
+  await Promise.all([again.take(first, connected()), again.take(second, connected())]);
+  expect(again.calls.map(({ nth, call }) => [nth, call])).toEqual([
+    [1, first],
+    [2, second],
+  ]);
 });

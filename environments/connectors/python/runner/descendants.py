@@ -48,7 +48,7 @@ def end_children(known: set[int], latest: float) -> None:
         while True:
             strange = [pid for pid in children_of(own) if pid not in known]
             # What those had started that are reaped has come to us by now, and may have come after we looked.
-            if not any([is_reaped(pid) for pid in strange]):
+            if not any([is_reaped(pid) for pid in strange]) or time.monotonic() > latest:
                 return [each for pid in strange for each in [pid, *below(pid)]]
 
     end_all(orphans, latest)
