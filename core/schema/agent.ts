@@ -87,7 +87,7 @@ export const agentSchema = z
     maxAttempts: count(20, 'what kills it so often will kill it again')
       .default(3)
       .describe(
-        'Starts of an agent that a signal killed, or whose server was not there, with pauses of 1 s, 2 s, 4 s and so on up to a minute between them; then its episode has failed.',
+        'Starts of an agent that a signal killed, or whose server was not there; then its episode has failed. Between them are pauses of 1 s, 2 s, 4 s and so on, up to a minute.',
       ),
     environmentTools: z
       .strictObject({
