@@ -101,7 +101,7 @@ export class AgentEpisode {
   /** Turns whose connection was lost before they were told, by the name of their key. */
   private readonly lostUnderKey = new Map<string, string>();
   private readonly running = new Map<string, Promise<StoredTurn>>();
-  /** Turns of earlier attempts, by their ids: they have their places under the limits, whether they were asked for again or not. */
+  /** Turns of earlier attempts, by their ids. They were within the limits, and are refused to nobody who asks again. */
   private readonly had = new Set<string>();
   /** Of the requests that get a turn or a call and have not been told it, when they have. */
   private readonly telling = new Set<Promise<void>>();
@@ -367,8 +367,7 @@ export class AgentEpisode {
 
   /** Why no more turns are sampled. */
   private overRefusal(): Problem | undefined {
-    const begun = new Set([...this.had, ...this.tree.all.map(({ id }) => id), ...this.running.keys()]);
-    if (begun.size >= this.options.sampling.maxTurns) this.ended ??= 'turns';
+    if (this.tree.size + this.running.size >= this.options.sampling.maxTurns) this.ended ??= 'turns';
     if (this.ended === null) return undefined;
     const { maxTurns, maxCompletionTokens } = this.options.sampling;
     const why = {

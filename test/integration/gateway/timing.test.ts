@@ -105,6 +105,19 @@ test('an agent that starts over is refused no turn that it had, though a limit i
   expect(sampled).toBe(2);
 });
 
+test('an agent that asks otherwise when it starts over has as many turns as any other', async () => {
+  const run = async (id: string): Promise<number[]> => {
+    const sampling = { maxTurns: 2 };
+    const episode = await open(id, () => Promise.resolve('stops'), { folder: 'agents/otherwise', sampling });
+    const ask = client(episode);
+    const statuses: number[] = [];
+    for (let turn = 1; turn <= 3; turn++) statuses.push((await ask([says(`${id} ${turn}`)])).status);
+    return statuses;
+  };
+  expect(await run('before')).toEqual([200, 200, 409]);
+  expect(await run('after')).toEqual([200, 200, 409]);
+});
+
 test('who has the last turn does not depend on how quickly the store finds a key', async () => {
   const run = async (id: string, slow: string | undefined): Promise<number[]> => {
     const odd = Object.create(store, {
