@@ -6,6 +6,7 @@ import { failedRun, runOf } from './agent-run.ts';
 import type { AgentRun } from './agent-run.ts';
 import { MOST_ANSWER_BYTES } from './answer-file.ts';
 import type { Gateway } from './server.ts';
+import { timeoutSignal } from '../core/timeout-signal.ts';
 
 export interface AgentServer {
   /** Where the task is posted. */
@@ -28,7 +29,7 @@ export async function askAgent(
   { url, task, timeoutSeconds, signal }: AgentServer,
 ): Promise<AgentRun> {
   signal.throwIfAborted();
-  const late = AbortSignal.timeout(timeoutSeconds * 1000);
+  const late = timeoutSignal(timeoutSeconds * 1000);
   try {
     const { statusCode, body } = await request(url, {
       method: 'POST',

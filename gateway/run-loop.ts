@@ -9,6 +9,7 @@ import { runOf } from './agent-run.ts';
 import type { AgentRun } from './agent-run.ts';
 import { MOST_ANSWER_BYTES } from './answer-file.ts';
 import type { Gateway } from './server.ts';
+import { timeoutSignal } from '../core/timeout-signal.ts';
 
 export interface LoopRun {
   loop: OwnAgentLoop;
@@ -35,7 +36,7 @@ export async function runLoop(
   { loop, options, task, timeoutSeconds, signal }: LoopRun,
 ): Promise<AgentRun> {
   signal.throwIfAborted();
-  const late = AbortSignal.timeout(timeoutSeconds * 1000);
+  const late = timeoutSignal(timeoutSeconds * 1000);
   const over = AbortSignal.any([signal, late]);
   const variables = gateway.variablesFor(episode);
   const post = async (url: string, json: object): Promise<unknown> => {

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { fail } from '../../cli/fail.ts';
 import { messageOf } from '../../core/errors.ts';
 import { wantsGpu } from '../../infra/setup/tensorflow-native.ts';
+import { timeoutSignal } from '../../core/timeout-signal.ts';
 
 // Everything that can only be known on a machine with a GPU: `npm run check:gpu`. Rows as a benchmark prints them; their
 // place is docs/log.md.
@@ -25,7 +26,7 @@ async function check({ rehearse, quick = false }: { rehearse?: true; quick?: boo
   const libraries = rehearse ? null : await ensureOnnxCuda(say);
   const stopping = new AbortController();
   void untilInterrupted().then(() => stopping.abort(new Error('stopped by a person')));
-  const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(LIMIT_MS)]);
+  const signal = AbortSignal.any([stopping.signal, timeoutSignal(LIMIT_MS)]);
   let failed = 0;
   for (const [name, bench] of Object.entries(GPU_BENCHES)) {
     say(`— gpu:${name}`);

@@ -8,6 +8,7 @@ import { note, print } from '../printable.ts';
 import { projectModules } from '../project.ts';
 import { replayReport } from '../replay-report.ts';
 import { printJson } from '../json/print-json.ts';
+import { timeoutSignal } from '../../core/timeout-signal.ts';
 
 interface ReplayOptions extends ConnectionOptions {
   topK: number;
@@ -50,7 +51,7 @@ export function replayCommand(): Command {
       // The engine is loaded when it is needed.
       const { runReplay } = await import('../run-replay.ts');
       const answer = await runReplay(settings, request, {
-        signal: AbortSignal.timeout(timeLimit * 1000),
+        signal: timeoutSignal(timeLimit * 1000),
         onProgress: sayNow(),
       });
       if (json === true) printJson('replay', answer);

@@ -6,6 +6,7 @@ import type { SessionEnd, EpisodeEnd } from '../contract/session.ts';
 import type { HostRequestOptions, HostCaller, HostedEnvironment } from './hosted-environment.ts';
 import type { SessionAsk } from './asks.ts';
 import type { ToolFacts } from './facts.ts';
+import { timeoutSignal } from '../../core/timeout-signal.ts';
 
 /** How long a session may take to close when whoever played it was cancelled. */
 const CLOSE_MS = 10_000;
@@ -111,7 +112,7 @@ export class PlayedSession {
 
   /** Nobody comes back to it: another attempt begins anew. So it is closed for whoever was cancelled, too. */
   close(asker: HostCaller): Promise<void> {
-    const signal = asker.signal.aborted ? AbortSignal.timeout(CLOSE_MS) : asker.signal;
+    const signal = asker.signal.aborted ? timeoutSignal(CLOSE_MS) : asker.signal;
     return this.environment.close([this.asked], { ...asker, signal });
   }
 }

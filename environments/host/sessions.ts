@@ -25,6 +25,7 @@ import { ownTask } from './own-task.ts';
 import { readActed, readEnd, readSnapshot, readSessionState } from './read-answers.ts';
 import type { Did, Read } from './read-answers.ts';
 import { observationOf } from './tool-call.ts';
+import { timeoutSignal } from '../../core/timeout-signal.ts';
 
 // What a process does with sessions. Those that it holds are a convenience: each is known by the calls that it has taken,
 // and one that is gone, or has taken others, comes back as its environment declares.
@@ -439,7 +440,7 @@ async function endUnkept(
   const { handle = null } = session as Attached;
   if (sessions.resume !== 'reattach' || acts.length > 0 || handle === null) return;
   try {
-    await sessions.close(ownTask(task), { id, signal: AbortSignal.timeout(LIMIT_MS) }, handle);
+    await sessions.close(ownTask(task), { id, signal: timeoutSignal(LIMIT_MS) }, handle);
   } catch (error) {
     console.warn(`a session that nobody asks for could not be closed: ${errorText(error)}`);
   }

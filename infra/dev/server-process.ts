@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import { isAlive } from '../setup/file-lock.ts';
+import { timeoutSignal } from '../../core/timeout-signal.ts';
 
 export interface ServerCommand {
   /** What a person calls it, as in "the Temporal server". */
@@ -117,7 +118,7 @@ async function launch(server: ServerCommand): Promise<{ pid: number; exited: Pro
 }
 
 async function untilReady(server: ServerCommand, exited: Promise<ServerExit>): Promise<void> {
-  const deadline = AbortSignal.timeout(READY_MS);
+  const deadline = timeoutSignal(READY_MS);
   let ended: ServerExit | undefined;
   const watch = exited.then((exit) => (ended = exit));
   for (let last: unknown; ;) {

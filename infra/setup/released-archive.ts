@@ -9,6 +9,7 @@ import { cacheRoot } from '../cache-dir.ts';
 import { withLock } from './file-lock.ts';
 import { whyUnreached } from './reached.ts';
 import { isAsRecorded, assertRecorded } from './recorded-digests.ts';
+import { timeoutSignal } from '../../core/timeout-signal.ts';
 
 export const RELEASES = 'https://github.com/';
 /** How long the download may take, milliseconds; archives have some 20 to 60 MB. */
@@ -81,7 +82,7 @@ async function download(
   try {
     say(`${title}: downloading …`);
     const url = `${host}${at}/${archive.name}.tar.gz`;
-    const response = await fetch(url, { signal: AbortSignal.timeout(DOWNLOAD_MS) });
+    const response = await fetch(url, { signal: timeoutSignal(DOWNLOAD_MS) });
     if (!response.ok) return not(`${url} answered ${response.status}`);
     const bytes = Buffer.from(await response.arrayBuffer());
     const sha256 = createHash('sha256').update(bytes).digest('hex');

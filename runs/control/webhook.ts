@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { GradusError, messageOf } from '../../core/errors.ts';
+import { timeoutSignal } from '../../core/timeout-signal.ts';
 
 export interface PostOptions {
   signal?: AbortSignal;
@@ -49,7 +50,7 @@ async function postOnce(
   timeoutMs: number,
   signal: AbortSignal | undefined,
 ): Promise<{ why: string; again: boolean } | null> {
-  const limit = AbortSignal.timeout(timeoutMs);
+  const limit = timeoutSignal(timeoutMs);
   try {
     const answer = await fetch(url, {
       method: 'POST',

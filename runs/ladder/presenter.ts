@@ -5,6 +5,7 @@ import type { SubjectBlock } from '../../environments/contract/environment.ts';
 import { EnvironmentHost } from '../../environments/host/environment-host.ts';
 import type { EnvironmentHostOptions } from '../../environments/host/environment-host.ts';
 import { sha256Hex } from '../../store/digest.ts';
+import { timeoutSignal } from '../../core/timeout-signal.ts';
 
 /** A subject as its environment shows it. */
 export interface Presentation {
@@ -122,7 +123,7 @@ export class Presenter {
       );
     }
     if (!environment.presents) return [];
-    const signal = AbortSignal.timeout(this.patienceMs);
+    const signal = timeoutSignal(this.patienceMs);
     return environment.present(subject, { signal }).catch((error: unknown) => {
       if (!signal.aborted) throw error;
       throw new Error(`present() of ${name} showed nothing in ${this.patienceMs / 1000} s`, { cause: error });

@@ -1,5 +1,6 @@
 import { messageOf } from '../../core/errors.ts';
 import type { Exposition } from './exposition.ts';
+import { timeoutSignal } from '../../core/timeout-signal.ts';
 
 /** Where a worker process of this machine shows the metrics of Temporal's SDK. */
 export interface WorkerMetrics {
@@ -19,7 +20,7 @@ export async function scrape({
 }: WorkerMetrics): Promise<Exposition & { problem: string | null }> {
   const labels = { worker };
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(PATIENCE_MS), redirect: 'error' });
+    const response = await fetch(url, { signal: timeoutSignal(PATIENCE_MS), redirect: 'error' });
     if (!response.ok) return { text: '', labels, problem: `${worker}: HTTP ${response.status}` };
     return { text: await bounded(response), labels, problem: null };
   } catch (error) {

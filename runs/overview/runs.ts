@@ -22,6 +22,7 @@ import type { Sources } from '../sources.ts';
 import { spentInLedger, spentOf } from './spend.ts';
 import type { SpentOnVerdicts } from './spend.ts';
 import { whyAway } from '../temporal/temporal-away.ts';
+import { timeoutSignal } from '../../core/timeout-signal.ts';
 
 export type RunStatus =
   | Progress['status']
@@ -100,7 +101,7 @@ export async function readRuns(
   { limit = 50, patienceMs = 1500 }: RunsOptions = {},
 ): Promise<RunList> {
   const { store, temporal } = sources;
-  const listing = AbortSignal.timeout(patienceMs);
+  const listing = timeoutSignal(patienceMs);
   const problems: string[] = [];
   const away: RunList['away'] = [];
   const orNothing = async <T>(who: RunList['away'][number], nothing: T, read: Promise<T>): Promise<T> => {
@@ -141,7 +142,7 @@ export async function readRuns(
   const progressByRow = away.includes('temporal')
     ? new Map<RunRow, Progress>()
     : await askAll(temporal, shown);
-  const signal = AbortSignal.timeout(patienceMs);
+  const signal = timeoutSignal(patienceMs);
   // Every request listens to it.
   setMaxListeners(0, signal);
   const look: Look = {

@@ -1,3 +1,4 @@
+import { timeoutSignal } from '../../../core/timeout-signal.ts';
 /** Of a server that is to go on after a failure; seconds. */
 const RESUMING_SECONDS = 10;
 
@@ -13,7 +14,7 @@ export async function whilePaused<T>(
     result = await work();
   } catch (error) {
     // What failed first is what counts, and its server is not sampled from before it has shown its weights.
-    await resume(AbortSignal.timeout(RESUMING_SECONDS * 1000)).catch(() => undefined);
+    await resume(timeoutSignal(RESUMING_SECONDS * 1000)).catch(() => undefined);
     throw error;
   }
   await resume(signal);

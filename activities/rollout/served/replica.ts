@@ -3,6 +3,7 @@ import { connect } from './connection.ts';
 import { serverApi } from './server-api.ts';
 import type { ServerApi } from './server-api.ts';
 import type { ServedPolicySpec } from '../../../core/schema/policy.ts';
+import { timeoutSignal } from '../../../core/timeout-signal.ts';
 
 /** Of a replica that has just failed, doubled with each failure in a row, milliseconds. */
 const FIRST_REST = 500;
@@ -94,7 +95,7 @@ export class Replica {
       while (this.inFlight > 0 && failed < MOST_FAILED_LOOKS) {
         await new Promise<void>((resolve) => setTimeout(resolve, WATCH).unref());
         try {
-          await this.api.healthy(AbortSignal.timeout(WATCH));
+          await this.api.healthy(timeoutSignal(WATCH));
           failed = 0;
         } catch (error) {
           failed++;

@@ -7,6 +7,7 @@ import { finishOf, logprob, tokenId } from './answers.ts';
 import { badAnswer, LOADING_SECONDS } from './connection.ts';
 import type { ServerConnection } from './connection.ts';
 import type { ServerApi, ServerRequest } from './server-api.ts';
+import { timeoutSignal } from '../../../core/timeout-signal.ts';
 
 const sampled = z.object({
   sequences: z
@@ -106,7 +107,7 @@ export function tinker(connection: ServerConnection): ServerApi {
         try {
           held.set(name, { model, sampler: await model.saveForSampler(name, signal) });
         } catch (error) {
-          await model.unload(AbortSignal.timeout(LEAVING));
+          await model.unload(timeoutSignal(LEAVING));
           throw error;
         }
       }),

@@ -9,6 +9,7 @@ import type { LoraAdapter } from '../../../engine/lora/adapter.ts';
 import { isAway, retryAfterOf } from '../../rollout/served/connection.ts';
 import { patiently } from './client.ts';
 import { ADAPTER_MODEL, readPeftAdapter, toPeftConfig } from '../../../engine/lora/peft-format.ts';
+import { timeoutSignal } from '../../../core/timeout-signal.ts';
 
 /** Of an adapter with its compression; seconds. */
 const SECONDS = 600;
@@ -57,7 +58,7 @@ async function unpacked(at: string, bytes: Uint8Array): Promise<ParsedTarEntryWi
 async function get(at: string, key: string | undefined, signal: AbortSignal): Promise<Uint8Array> {
   try {
     const response = await fetch(at, {
-      signal: AbortSignal.any([signal, AbortSignal.timeout(1000 * SECONDS)]),
+      signal: AbortSignal.any([signal, timeoutSignal(1000 * SECONDS)]),
       ...(key !== undefined && { headers: { authorization: `Bearer ${key}` } }),
     });
     if (response.ok) return new Uint8Array(await response.arrayBuffer());

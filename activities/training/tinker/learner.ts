@@ -30,6 +30,7 @@ import type { TinkerObjective, TinkerServer } from './capabilities.ts';
 import type { TinkerClient } from './client.ts';
 import { lossOf, readsNow, tinkerUpdate } from './datums.ts';
 import { LEAVING, TrainedModel } from './trained-model.ts';
+import { timeoutSignal } from '../../../core/timeout-signal.ts';
 
 export interface TinkerDependencies {
   store: ObjectStore;
@@ -93,7 +94,7 @@ export function createTinkerTraining({ store, client, key, baseModel, reference 
       await assertSameBase(model, state, signal);
       return model;
     } catch (error) {
-      await model.unload(AbortSignal.timeout(LEAVING));
+      await model.unload(timeoutSignal(LEAVING));
       throw error;
     }
   };
@@ -223,7 +224,7 @@ export function createTinkerTraining({ store, client, key, baseModel, reference 
       try {
         logprobs = await scoreProbe(model, state.config, signal);
       } finally {
-        if (mine === undefined) await model.unload(AbortSignal.timeout(LEAVING));
+        if (mine === undefined) await model.unload(timeoutSignal(LEAVING));
       }
       await store.putIfAbsent(at, probes, { tokens, logprobs }, { signal });
     },
@@ -305,7 +306,7 @@ export function createTinkerTraining({ store, client, key, baseModel, reference 
         if (mine) live = { weights: checkpoint.weights, model };
         return { checkpoint: kept.checkpoint, metrics: kept.metrics, backend: kept.backend, spans: spans() };
       } catch (error) {
-        await leave(AbortSignal.timeout(LEAVING));
+        await leave(timeoutSignal(LEAVING));
         // It may come back as another one.
         server = undefined;
         throw error;

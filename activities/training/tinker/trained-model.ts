@@ -11,6 +11,7 @@ import { hasForgot, passes, wasPutOff } from './client.ts';
 import type { TinkerClient } from './client.ts';
 import { datumsOf } from './datums.ts';
 import type { Reduction, TinkerUpdate } from './datums.ts';
+import { timeoutSignal } from '../../../core/timeout-signal.ts';
 
 /** Sequences of one request. */
 const SEQUENCES = 64;
@@ -71,7 +72,7 @@ export class TrainedModel {
     // A session that is gone is found out by the next computation.
     this.beat = setInterval(() => {
       client
-        .ask('/api/v1/session_heartbeat', { session_id: sessionId }, anything, AbortSignal.timeout(BEAT))
+        .ask('/api/v1/session_heartbeat', { session_id: sessionId }, anything, timeoutSignal(BEAT))
         .catch(() => undefined);
     }, BEAT).unref();
   }
@@ -129,7 +130,7 @@ export class TrainedModel {
       model.steps = from?.steps ?? 0;
       return model;
     } catch (error) {
-      await model.unload(AbortSignal.timeout(LEAVING));
+      await model.unload(timeoutSignal(LEAVING));
       throw error;
     }
   }

@@ -9,6 +9,7 @@ import { LOOKUP_MS, sessionLost } from './server.ts';
 import { makeSessionFolder, removeSessionFolder } from './session-folder.ts';
 import { servedToolOf } from './session-tools.ts';
 import type { ToolChoices } from './session-tools.ts';
+import { timeoutSignal } from '../../../core/timeout-signal.ts';
 
 // Servers of the Model Context Protocol, https://modelcontextprotocol.io, by its own client: as stateless tools that all
 // episodes share, or with one instance for each episode.
@@ -145,7 +146,7 @@ async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
 }
 
 async function listed(server: McpServer, { only }: McpChoices): Promise<Hinted[]> {
-  const signal = AbortSignal.timeout(LOOKUP_MS);
+  const signal = timeoutSignal(LOOKUP_MS);
   const connection = await Connection.to(server, signal);
   try {
     const tools = await connection.tools(signal);
@@ -194,7 +195,7 @@ class Shared {
     if (known !== undefined && !known.lost) return known;
     // Whoever comes first makes the next one, not on its own signal: others wait for the same.
     if (this.connection === seen) this.connection = undefined;
-    const connection = await (this.connection ??= Connection.to(this.server, AbortSignal.timeout(LOOKUP_MS)));
+    const connection = await (this.connection ??= Connection.to(this.server, timeoutSignal(LOOKUP_MS)));
     signal.throwIfAborted();
     return connection;
   }

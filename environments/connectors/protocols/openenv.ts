@@ -23,6 +23,7 @@ import {
 } from './server.ts';
 import { servedToolOf } from './session-tools.ts';
 import type { ServedTool, ToolChoices } from './session-tools.ts';
+import { timeoutSignal } from '../../../core/timeout-signal.ts';
 
 // OpenEnv, https://github.com/huggingface/OpenEnv: a WebSocket at /ws is a session, which ends with it; reset, step and
 // state go over it. Spoken by the servers of PyPI's `openenv` and `openenv-core`.
@@ -125,7 +126,7 @@ const SPLITS: readonly Split[] = ['train', 'heldout', 'test'];
  */
 export async function openEnv(choices: OpenEnvChoices): Promise<Environment> {
   const { url, name, seeds, headers = {}, levels = [{}], resume = 'replay' } = choices;
-  const signal = AbortSignal.timeout(LOOKUP_MS);
+  const signal = timeoutSignal(LOOKUP_MS);
   const { action } = await untilReached(signal, 5, () =>
     requestJson(below(url, 'schema'), schemaShape, { method: 'GET', headers, signal }),
   );
@@ -189,7 +190,7 @@ export async function openEnv(choices: OpenEnvChoices): Promise<Environment> {
         const info = resetOf(ref);
         const { connection, first } = await open(info, {
           id: 'prompt',
-          signal: AbortSignal.timeout(LOOKUP_MS),
+          signal: timeoutSignal(LOOKUP_MS),
         });
         connection.close();
         return { ref, prompt: promptOf(choices, observe(first.observation)), info };

@@ -27,6 +27,7 @@ import {
 } from './server.ts';
 import { servedToolOf } from './session-tools.ts';
 import type { ToolChoices } from './session-tools.ts';
+import { timeoutSignal } from '../../../core/timeout-signal.ts';
 
 // Open Reward Standard, https://openrewardstandard.io: environments behind HTTP, a session by the header X-Session-ID.
 // Spoken by PyPI's `ors-sdk` and `openreward`.
@@ -101,7 +102,7 @@ const MOST_FAILED_PINGS = 15;
  */
 export async function ors(choices: OrsChoices): Promise<Environment> {
   const { url, headers = {}, resume = 'reattach', verifiers = [environmentReward()] } = choices;
-  const signal = AbortSignal.timeout(LOOKUP_MS);
+  const signal = timeoutSignal(LOOKUP_MS);
   const asked = <T>(ask: () => Promise<T>): Promise<T> => untilReached(signal, 5, ask);
   const names = await asked(() =>
     requestJson(below(url, 'list_environments'), z.array(z.string()).min(1), {
@@ -196,7 +197,7 @@ class OrsServer {
 
   /** The prompt is a session's, so there is one for as long as it takes to ask. */
   async task(ref: TaskRef, choices: OrsChoices, shared: Listed, parts: Parts): Promise<Task> {
-    const signal = AbortSignal.timeout(LOOKUP_MS);
+    const signal = timeoutSignal(LOOKUP_MS);
     const { of, from, to } = parts[ref.split];
     const index = from + ref.index;
     if (index >= to)
@@ -319,7 +320,7 @@ class OrsServer {
     const beat = async (): Promise<void> => {
       if (Date.now() - pinged.usedAt > UNUSED_MS) return stop();
       try {
-        const there = await this.ping(sid, AbortSignal.timeout(PING_MS));
+        const there = await this.ping(sid, timeoutSignal(PING_MS));
         failed = 0;
         if (!there) stop();
       } catch (error) {
@@ -386,7 +387,7 @@ function replaying(server: OrsServer): Replay {
       await server.create(sid, task.info!, place.signal);
       return {
         act: (call, context) => server.call(sid, call.name, call.arguments, context),
-        close: () => server.delete(sid, AbortSignal.timeout(LOOKUP_MS)),
+        close: () => server.delete(sid, timeoutSignal(LOOKUP_MS)),
       };
     },
   };

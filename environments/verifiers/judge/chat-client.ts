@@ -2,6 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
+import { timeoutSignal } from '../../../core/timeout-signal.ts';
 
 export interface ChatServer {
   /** Up to and without `/chat/completions`. */
@@ -58,7 +59,7 @@ export async function complete(server: ChatServer, body: Json, call: ChatCall): 
 async function completeOnce(server: ChatServer, body: Json, call: ChatCall): Promise<Completion | Busy> {
   const { baseUrl, apiKey } = server;
   const limit = Math.min(LONGEST_TIMER, Math.max(0, Math.ceil(call.deadline - performance.now())));
-  const signal = AbortSignal.any([call.signal, AbortSignal.timeout(limit)]);
+  const signal = AbortSignal.any([call.signal, timeoutSignal(limit)]);
   let response: Response;
   let text: string | undefined;
   try {

@@ -1,0 +1,26 @@
+import { execFileSync } from 'node:child_process';
+import { expect, test } from 'vitest';
+import { timeoutSignal } from '../../../core/timeout-signal.ts';
+import { collectGarbage } from '../../support/collect-garbage.ts';
+
+test('a limit among other signals is held until its time is over, whatever is collected', async () => {
+  const { signal } = new AbortController();
+  const over = new Promise<unknown>((resolve) => {
+    const both = AbortSignal.any([signal, timeoutSignal(200)]);
+    both.addEventListener('abort', () => resolve((both.reason as Error).name), { once: true });
+  });
+  await collectGarbage();
+  expect(await over).toBe('TimeoutError');
+});
+
+test('a limit keeps no process alive', () => {
+  const script = "import { timeoutSignal } from './core/timeout-signal.ts'; timeoutSignal(2 ** 31 - 1);";
+  execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], { timeout: 120_000 });
+});
+
+test('no other limit is made where signals are put together', () => {
+  const made = execFileSync('git', ['grep', '-l', 'AbortSignal[.]timeout(', '--', '*.ts', ':!test'], {
+    encoding: 'utf8',
+  });
+  expect(made.trim().split('\n')).toEqual(['core/timeout-signal.ts']);
+});
