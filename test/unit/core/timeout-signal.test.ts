@@ -15,7 +15,9 @@ test('a limit among other signals is held until its time is over, whatever is co
 
 test('a limit keeps no process alive', () => {
   const script = "import { timeoutSignal } from './core/timeout-signal.ts'; timeoutSignal(2 ** 31 - 1);";
-  execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], { timeout: 120_000 });
+  execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
+    timeout: 120_000,
+  });
 });
 
 test('no other limit is made where signals are put together', () => {
