@@ -2,7 +2,6 @@ import { Agent, request } from 'undici';
 import type { z } from 'zod';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
-import { timeoutSignal } from '../../../core/timeout-signal.ts';
 
 /** Of a piece of a turn with its log-probs; a probe has a few hundred tokens. */
 const MOST_BYTES = 64 * 2 ** 20;
@@ -41,7 +40,8 @@ export function connect(url: string, seconds: number, apiKey?: string): ServerCo
   };
 
   async function exchange(at: string, body: Json, limit: number, signal: AbortSignal) {
-    const timeout = timeoutSignal(Math.min(2 ** 31 - 1, Math.ceil(limit * 1000)));
+    // Held here, for it is asked below: nothing of it stays when the answer is there.
+    const timeout = AbortSignal.timeout(Math.min(2 ** 31 - 1, Math.ceil(limit * 1000)));
     try {
       const response = await request(at, {
         dispatcher: agent,

@@ -8,7 +8,6 @@ import { assertSampled } from './assert-sampled.ts';
 import type { HandOver, ServedVersion } from './hand-over.ts';
 import type { Replica } from './replica.ts';
 import type { ServerSample } from './server-api.ts';
-import { timeoutSignal } from '../../../core/timeout-signal.ts';
 
 /** How much more than its share a replica may have before the next one in the order gets a request. */
 const OVER_SHARE = 1.25;
@@ -120,7 +119,8 @@ export class Fleet {
     const { weights } = version.checkpoint;
     const { prefix, continuation, maxNewTokens, stopTokens, sampling, key } = request;
     const model = await this.handOver.modelOf(replica, version, signal);
-    const limit = timeoutSignal(Math.ceil(1000 * this.secondsFor(replica, maxNewTokens)));
+    // Held here, for it is asked below.
+    const limit = AbortSignal.timeout(Math.ceil(1000 * this.secondsFor(replica, maxNewTokens)));
     const start = performance.now();
     let sampled: ServerSample;
     try {
