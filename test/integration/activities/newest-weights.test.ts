@@ -216,7 +216,13 @@ test('an agent has the newest weights at each request, and the same turn when it
     maxTokens: 8,
     stream: false,
   });
-  const sent = { body: 'body', idempotencyKey: undefined, isRetry: false, gone: signal, over: Promise.resolve() };
+  const sent = {
+    body: 'body',
+    idempotencyKey: undefined,
+    isRetry: false,
+    gone: signal,
+    over: Promise.resolve(),
+  };
 
   const episode = await open('runs/agent/turns');
   const first = await episode.take(ask('one'), sent);
