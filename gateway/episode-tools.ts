@@ -101,7 +101,7 @@ export class EpisodeTools {
   /** The highest number that a call has. */
   private lastNth = 0;
   /** Numbers of earlier attempts, by the ids of the calls that have them. */
-  private readonly numbers = new Map<string, number>();
+  private readonly numberOf = new Map<string, number>();
   private readonly made = new Map<string, MadeCall>();
   /** Begun by this process, which knows what became of them. */
   private readonly own = new Set<string>();
@@ -224,7 +224,7 @@ export class EpisodeTools {
     ]);
     for (const [nth, { id }] of claimed) {
       this.lastNth = Math.max(this.lastNth, Number(nth));
-      this.numbers.set(id, Math.min(this.numbers.get(id) ?? Infinity, Number(nth)));
+      this.numberOf.set(id, Math.min(this.numberOf.get(id) ?? Infinity, Number(nth)));
     }
     for (const [id, { nth, call }] of this.begun) {
       this.lastNth = Math.max(this.lastNth, nth);
@@ -297,7 +297,7 @@ export class EpisodeTools {
       );
     this.bytes = bytes;
     // Before anything else is awaited: the next call has the next number.
-    const nth = this.numbers.get(id) ?? ++this.lastNth;
+    const nth = this.numberOf.get(id) ?? ++this.lastNth;
     this.begun.set(id, { nth, call, by: this.by });
     const one = { nth: await this.claim(id, nth), call, by: this.by };
     const key = `${options.folder}/begun-calls/${id}.json`;

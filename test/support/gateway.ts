@@ -60,3 +60,7 @@ export const speaksQwen: Pick<AgentEpisodeOptions, 'tokenizer' | 'dialectFor'> =
   tokenizer: qwen,
   dialectFor: (tools) => openDialect(qwen, qwenConfig, tools),
 };
+
+/** Of an agent in JavaScript: `ask(content)` asks the policy one thing, and gives the response. */
+export const ASKS = `const ask = (content) => fetch(process.env.OPENAI_BASE_URL + '/chat/completions', {
+  method: 'POST', body: JSON.stringify({ model: process.env.OPENAI_MODEL, messages: [{ role: 'user', content }] }) });`;

@@ -40,7 +40,7 @@ export function connect(url: string, seconds: number, apiKey?: string): ServerCo
   };
 
   async function exchange(at: string, body: Json, limit: number, signal: AbortSignal) {
-    // Held here, for it is asked below: nothing of it stays when the answer is there.
+    // This function holds it, because it asks it below. So nothing of it stays after the answer.
     const timeout = AbortSignal.timeout(Math.min(2 ** 31 - 1, Math.ceil(limit * 1000)));
     try {
       const response = await request(at, {

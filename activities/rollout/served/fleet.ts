@@ -119,7 +119,7 @@ export class Fleet {
     const { weights } = version.checkpoint;
     const { prefix, continuation, maxNewTokens, stopTokens, sampling, key } = request;
     const model = await this.handOver.modelOf(replica, version, signal);
-    // Held here, for it is asked below.
+    // This function holds it, because it asks it below.
     const limit = AbortSignal.timeout(Math.ceil(1000 * this.secondsFor(replica, maxNewTokens)));
     const start = performance.now();
     let sampled: ServerSample;

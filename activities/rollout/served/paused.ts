@@ -1,4 +1,5 @@
 import { timeoutSignal } from '../../../core/timeout-signal.ts';
+
 /** Of a server that is to go on after a failure; seconds. */
 const RESUMING_SECONDS = 10;
 

@@ -24,7 +24,7 @@ import { serveGateway } from '../../../gateway/server.ts';
 import { sha256Hex } from '../../../store/digest.ts';
 import type { Policy } from '../../../engine/policy.ts';
 import { tokenizer } from '../../support/fixture-tokenizer.ts';
-import { episodeOptions, randomPolicy } from '../../support/gateway.ts';
+import { ASKS, episodeOptions, randomPolicy } from '../../support/gateway.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
 const { server, store } = await openTestStore();
@@ -84,9 +84,6 @@ async function ran(
     ...more,
   });
 }
-
-const ASKS = `const ask = (content) => fetch(process.env.OPENAI_BASE_URL + '/chat/completions', {
-  method: 'POST', body: JSON.stringify({ model: process.env.OPENAI_MODEL, messages: [{ role: 'user', content }] }) });`;
 
 test('an agent that fails, is silent or branches has failed, and says why; it is never a zero', async () => {
   const reason = (text: string) => ({

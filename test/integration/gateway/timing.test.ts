@@ -9,7 +9,7 @@ import type { OfferedTools } from '../../../gateway/episode-tools.ts';
 import { runAgent } from '../../../gateway/run-agent.ts';
 import { serveGateway } from '../../../gateway/server.ts';
 import { tokenizer } from '../../support/fixture-tokenizer.ts';
-import { episodeOptions } from '../../support/gateway.ts';
+import { ASKS, episodeOptions } from '../../support/gateway.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
 // What an episode has does not depend on who is quicker: its turns, the store, or its calls.
@@ -67,9 +67,6 @@ function client(episode: AgentEpisode) {
 
 const completed = async (response: Promise<Response>): Promise<Completion> =>
   (await (await response).json()) as Completion;
-
-const ASKS = `const ask = (content) => fetch(process.env.OPENAI_BASE_URL + '/chat/completions', {
-  method: 'POST', body: JSON.stringify({ model: process.env.OPENAI_MODEL, messages: [{ role: 'user', content }] }) });`;
 
 const ranBy = (episode: AgentEpisode, script: string) =>
   runAgent(gateway, episode, {

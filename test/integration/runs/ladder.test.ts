@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { addPairs, noCalibration, predict } from '../../../core/ladder/calibration.ts';
@@ -19,6 +17,7 @@ import { calibrationLists, verdicts, wishes } from '../../../store/ladder/ladder
 import { putChange } from '../../../store/run/changes.ts';
 import { appendLedger } from '../../../store/ladder/ledger.ts';
 import { runClaims } from '../../../store/run/run-claim.ts';
+import { collectGarbage } from '../../support/collect-garbage.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
 const { store } = await openTestStore();
@@ -365,9 +364,9 @@ test('a ledger of a hundred thousand entries takes some megabytes, is read once,
   }
   const totals = addEntries({}, pages.flat());
   pages.length = 0;
-  const before = heap();
+  const before = await heap();
   const book = await observer.ledgers.of('long');
-  expect((heap() - before) / 2 ** 20).toBeLessThan(40);
+  expect(((await heap()) - before) / 2 ** 20).toBeLessThan(40);
   expect(book.summary().rungs['near']).toEqual({ totals: totals['near'], asked: 50_000, answered: 50_000 });
   const { events } = await candidateLife(store, book, 'long', {
     verifier: 'near',
@@ -381,8 +380,7 @@ test('a ledger of a hundred thousand entries takes some megabytes, is read once,
   expect(book.summary().entries).toBe(100_000);
 }, 600_000);
 
-function heap(): number {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
+async function heap(): Promise<number> {
+  await collectGarbage();
   return process.memoryUsage().heapUsed;
 }

@@ -102,6 +102,16 @@ async function answered(about: AgentTools, tools: EpisodeTools): Promise<Episode
   return (await withCalls(about, tools, { task: {} as never, episode }, signal)).episode;
 }
 
+/** Tools of an environment without sessions. */
+const withoutSession = (make: OfferedTools['make']): OfferedTools => ({
+  described: [],
+  episode: 'episode',
+  inSession: false,
+  mostCalls: 10,
+  isOnce: () => false,
+  make,
+});
+
 const connected = (idempotencyKey?: string) => ({ idempotencyKey, gone: new AbortController().signal });
 const pack = (thing: string): ToolCall => ({ name: 'pack', arguments: { thing } });
 const letterTo = (to: string, name = 'send'): ToolCall => ({ name, arguments: { to } });
@@ -130,19 +140,12 @@ test('two processes that begin the same call do not both make it, where it must 
 test('an agent that outlived its worker and the one that was started over have no key of a call in common', async () => {
   const store = memory();
   const known = new Map<string, Set<string>>();
-  const offered: OfferedTools = {
-    described: [],
-    episode: 'episode',
-    inSession: false,
-    mostCalls: 10,
-    isOnce: () => false,
-    // A tool that knows a call by its key gives an equal key the same answer.
-    make: async (call, { key }) => {
-      const { to } = call.arguments as { to: string };
-      known.set(key, (known.get(key) ?? new Set()).add(to));
-      return async () => ({ observation: { text: `about ${[...known.get(key)!][0]}` } });
-    },
-  };
+  // A tool that knows a call by its key gives an equal key the same answer.
+  const offered = withoutSession(async (call, { key }) => {
+    const { to } = call.arguments as { to: string };
+    known.set(key, (known.get(key) ?? new Set()).add(to));
+    return async () => ({ observation: { text: `about ${[...known.get(key)!][0]}` } });
+  });
   const open = () =>
     EpisodeTools.open(offered, { store, folder: 'agent', startsOver: true, onBroken: () => undefined });
   const [old, now] = [await open(), await open()];
@@ -283,14 +286,9 @@ test('one that is started over and leaves out a call of the session has failed',
 test('calls that were begun at the same time keep their numbers, though a kill has left one of them half begun', async () => {
   const objects = new Map<string, Uint8Array>();
   const store = memory(objects);
-  const offered: OfferedTools = {
-    described: [],
-    episode: 'episode',
-    inSession: false,
-    mostCalls: 10,
-    isOnce: () => false,
-    make: () => Promise.resolve(() => Promise.resolve({ observation: { text: 'looked' } })),
-  };
+  const offered = withoutSession(() =>
+    Promise.resolve(() => Promise.resolve({ observation: { text: 'looked' } })),
+  );
   const options = { folder: 'agent', startsOver: true, onBroken: () => undefined };
   const cut: Store = {
     ...store,
