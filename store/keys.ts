@@ -87,7 +87,11 @@ export const storedKey = (run: string, stage: string): string =>
 
 /** Which groups a step of an asynchronous stage has taken. */
 export const takenKey = (run: string, stage: string, step: number): string =>
-  `runs/${segment(run)}/taken/${segment(stage)}/${padded(step)}.json`;
+  `${takenPrefix(run, stage)}${padded(step)}.json`;
+
+/** Where those of all steps of a stage are; ends with `/`. */
+export const takenPrefix = (run: string, stage: string): string =>
+  `runs/${segment(run)}/taken/${segment(stage)}/`;
 
 /** The weights of an asynchronous stage after so many of its steps. */
 export const versionKey = (run: string, stage: string, after: number): string =>
@@ -141,14 +145,18 @@ export const metricsKey = (run: string, stage: string, step: number): string =>
 
 /** What a step left behind. */
 export const stepFactsKey = (run: string, stage: string, step: number): string =>
-  `${stepsPrefix(run)}${segment(stage)}/${padded(step)}.json`;
+  `${stepFactsPrefix(run, stage)}${padded(step)}.json`;
 
 /** What a person answered to what the step asked. */
 export const stepAnswerKey = (run: string, stage: string, step: number): string =>
-  `${stepsPrefix(run)}${segment(stage)}/${padded(step)}.answer.json`;
+  `${stepFactsPrefix(run, stage)}${padded(step)}.answer.json`;
 
 /** Where the facts of a run's steps are; ends with `/`. */
 export const stepsPrefix = (run: string): string => `runs/${segment(run)}/steps/`;
+
+/** Where those of a stage are; ends with `/`. */
+export const stepFactsPrefix = (run: string, stage: string): string =>
+  `${stepsPrefix(run)}${segment(stage)}/`;
 
 /** A change that a person has made of a run. */
 export const changeKey = (run: string, number: number): string =>

@@ -18,9 +18,10 @@ import { refuseStoredTasks } from '../../core/schema/collect.ts';
 import { didYouMean } from '../../core/did-you-mean.ts';
 import { assertStage, specOfRun } from '../../store/run/find-run.ts';
 import { copyImages } from '../../store/rollout/images.ts';
-import { rolloutsPrefix, storedKey } from '../../store/keys.ts';
+import { storedKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { putTrajectories, loadTrajectories, rolloutKeys } from '../../store/rollout/trajectories.ts';
+import { putTrajectories, loadTrajectories } from '../../store/rollout/trajectories.ts';
+import { doneRolloutKeys, stepOfRollout } from '../../store/training/done-rollouts.ts';
 import { tally } from '../verification/tally.ts';
 
 /**
@@ -158,17 +159,16 @@ export async function storedSource(
   throw noRollouts(request);
 }
 
-/** What of a run's stage is of these arms and steps, a group after the other. */
+/** What the steps of a run's stage have learned from, of these arms and steps, a group after the other. */
 async function* groupsOf(
   store: ObjectStore,
   { from: { run, stage, steps }, arms }: Pick<StoredRequest, 'from' | 'arms'>,
   signal: AbortSignal,
 ): AsyncGenerator<Source[number], void> {
   const names = new Set(arms.map(armName));
-  const stepOf = (key: string): number => Number.parseInt(key.slice(rolloutsPrefix(run, stage).length), 10);
   const ofSteps = new Map<number, string[]>();
-  for (const key of await rolloutKeys(store, run, stage, { signal })) {
-    const step = stepOf(key);
+  for (const key of await doneRolloutKeys(store, run, stage, { signal })) {
+    const step = stepOfRollout(run, stage, key);
     if (step < (steps?.from ?? 1) || step > (steps?.to ?? Infinity)) continue;
     ofSteps.set(step, [...(ofSteps.get(step) ?? []), key]);
   }

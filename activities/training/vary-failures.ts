@@ -20,8 +20,9 @@ import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import type { HostCaller } from '../../environments/host/hosted-environment.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { loadTrajectories, rolloutKeys } from '../../store/rollout/trajectories.ts';
+import { loadTrajectories } from '../../store/rollout/trajectories.ts';
 import { CRITIC, loadModelFiles, readManifest } from '../../store/training/checkpoints.ts';
+import { doneRolloutKeys } from '../../store/training/done-rollouts.ts';
 import { scoresCodec } from '../../store/training/scores.ts';
 import { putTaskSource } from '../../store/training/task-source.ts';
 import {
@@ -108,7 +109,7 @@ async function failedTasks(
   const names = new Set(arms.map(armName));
   const seen = new Set<string>();
   const failed: Failed[] = [];
-  for (const key of (await rolloutKeys(store, run, from, { signal })).toReversed()) {
+  for (const key of (await doneRolloutKeys(store, run, from, { signal })).toReversed()) {
     if (failed.length >= mostFailures) break;
     const ref = (await store.head(key, { signal }))!;
     const { grows, tasks, episodes } = await loadTrajectories(store, ref, { signal });

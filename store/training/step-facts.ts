@@ -4,7 +4,7 @@ import type { Decision } from '../../core/question.ts';
 import type { StepAnswer, StepFacts } from '../../core/training/step-facts.ts';
 import { jsonCodec } from '../codec.ts';
 import { inParallel } from '../in-parallel.ts';
-import { stepAnswerKey, stepFactsKey, stepsPrefix } from '../keys.ts';
+import { stepAnswerKey, stepFactsKey, stepFactsPrefix, stepsPrefix } from '../keys.ts';
 import { checkpointRef } from './manifest.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
 
@@ -198,6 +198,18 @@ export async function stepPlaces(
       const answerKey = key.replace(/\.json$/, ANSWER);
       return { key, answerKey: answers.has(answerKey) ? answerKey : null };
     });
+}
+
+/** The steps of a stage that have left facts, in order: those that are done. A run that is older than they are has none. */
+export async function doneSteps(
+  store: ObjectStore,
+  run: string,
+  stage: string,
+  options: CallOptions = {},
+): Promise<number[]> {
+  const prefix = stepFactsPrefix(run, stage);
+  const names = (await store.list(prefix, options)).map(({ key }) => key.slice(prefix.length));
+  return names.filter((name) => !name.endsWith(ANSWER)).map((name) => Number.parseInt(name, 10));
 }
 
 /** null where nothing is kept any more. Throws what the store throws for an object that is damaged, by its name. */

@@ -5,9 +5,12 @@ import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
+import { putStepAnswer, putStepFacts } from '../../../store/training/step-facts.ts';
+import { takeGroups } from '../../../store/training/taken-groups.ts';
 import { putTrajectories, loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
 import { answered } from '../../support/ladder-groups.ts';
+import { someStep } from '../../support/some-step.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 import { checkpointAt, smallConfig } from '../../support/store/fixtures.ts';
@@ -122,6 +125,37 @@ test('tasks of other levels, and other steps, are left out', async () => {
   expect(tasks.map(({ task }) => task).toSorted()).toEqual(['2/2', '2/3']);
   const none = { ...asked, stage: 'none', arms: [{ environment: 'calculator', level: 3 }] };
   await expect(curriculum.collectStored(none, signal)).rejects.toMatchObject({ type: 'no-rollouts' });
+});
+
+const done = (run: string, stageStep: number) => putStepFacts(store, run, someStep({ stageStep }));
+
+test('what a stage that collects ahead leaves of a step that it did not do is no episode to learn from', async () => {
+  for (const step of [1, 2]) await Promise.all([keep('ahead', step), done('ahead', step)]);
+  // An answer to the question of a step is no step.
+  await putStepAnswer(store, 'ahead', { stage: 'rl', stageStep: 3, answer: 'stop' });
+  const asked = await request('ahead', { count: 10 });
+  const plain = await tasksOf(await curriculum.collectStored(asked, signal));
+  expect(plain.map(({ task }) => task).toSorted()).toEqual(['1/1', '1/2', '2/1', '2/2']);
+  // Another course of the same stage has had the time to begin another step.
+  await keep('ahead', 3);
+  const later = { ...asked, stage: 'later' };
+  expect(await tasksOf(await curriculum.collectStored(later, signal))).toHaveLength(4);
+});
+
+test('of an asynchronous stage it is the groups that its steps have taken', async () => {
+  const run = 'asynchronous';
+  for (const step of [1, 2, 3, 4]) await keep(run, step);
+  const group = { group: 0, firstTask: 0, tasks: [], retries: 0, again: [], begunAfter: 0 };
+  const take = (step: number, ...steps: number[]) =>
+    takeGroups(store, {
+      run,
+      stage: 'rl',
+      step,
+      wanted: { groups: steps.map((of) => ({ ...group, step: of })) },
+    });
+  await Promise.all([take(1, 1, 3), take(2, 4), done(run, 1)]);
+  const tasks = await tasksOf(await curriculum.collectStored(await request(run, { count: 10 }), signal));
+  expect(tasks.map(({ task }) => task).toSorted()).toEqual(['1/1', '1/3', '2/1', '2/3']);
 });
 
 test('episodes of another run are taken where they are of the same tokens', async () => {

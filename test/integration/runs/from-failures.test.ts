@@ -1,12 +1,15 @@
 import { beforeAll, expect, test } from 'vitest';
+import { createCurriculum } from '../../../activities/training/curriculum.ts';
 import type { GroupTask } from '../../../core/episode/episode.ts';
 import { succeeded } from '../../../core/episode/reward.ts';
 import type { RewardSpec } from '../../../core/schema/reward.ts';
+import type { RlStageSpec } from '../../../core/schema/stages/rl.ts';
 import type { StepFacts } from '../../../core/training/step-facts.ts';
 import type { TaskSource } from '../../../core/training/task-source.ts';
 import { taskSourceKey } from '../../../store/keys.ts';
 import { findChecked } from '../../../store/training/variations.ts';
-import { findTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
+import { findTrajectories, putTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
+import { specOfRun } from '../../../store/run/find-run.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
 import { readTaskSource } from '../../../store/training/task-source.ts';
 import { DONE } from '../../support/ended.ts';
@@ -15,7 +18,7 @@ import { openPlainRuns } from './plain-runs.ts';
 
 // Two phases, of which the second has tasks made of what the first failed, without Temporal.
 
-const { store, train } = await openPlainRuns();
+const { store, train, environments } = await openPlainRuns();
 const SPEC = fromFailuresSpec();
 const { components } = SPEC.reward as unknown as RewardSpec;
 let steps: StepFacts[];
@@ -76,4 +79,25 @@ test('half of each step is what was kept, as the source has it', async () => {
   }
   // One that fails is not taken for the generated task of its place.
   expect(drawn.filter(({ task }) => task.retried)).toEqual([]);
+});
+
+test('what the first phase left of a step that it did not do was failed by nobody', async () => {
+  const curriculum = createCurriculum({ store, environments });
+  const spec = (await specOfRun(store, 'phases'))!;
+  const { arms, fromFailures: how } = spec.stages.find(({ name }) => name === 'phase-2') as RlStageSpec;
+  const { checkpoint } = steps.at(-1)!;
+  const { temperature, maxTurns, maxCompletionTokens } = spec.sampling;
+  const failedFor = async (stage: string) => {
+    const request = { run: 'phases', seed: 5, stage, from: 'phase-1', arms, checkpoint, temperature };
+    const limits = { maxTurns, maxCompletionTokens };
+    const asked = { ...how!, ...request, reward: spec.reward, limits };
+    await curriculum.varyFailures(asked, new AbortController().signal);
+    return (await findChecked(store, { run: 'phases', stage }))!.value.failed.map(({ ref }) => ref);
+  };
+  const before = await failedFor('before');
+  const [key] = await rolloutKeys(store, 'phases', 'phase-1');
+  const group = (await findTrajectories(store, key!))!;
+  const tasks = group.tasks.map((task) => ({ ...task, ref: { ...task.ref, index: task.ref.index + 1e6 } }));
+  await putTrajectories(store, { run: 'phases', stage: 'phase-1', step: 3 }, { ...group, tasks });
+  expect(await failedFor('after')).toEqual(before);
 });
