@@ -7,6 +7,7 @@ import { Client, Connection, WorkflowFailedError } from '@temporalio/client';
 import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { PolicyPool } from '../activities/rollout/policy-pool.ts';
 import { progressLine } from '../cli/show-progress.ts';
+import { whyItWaits } from '../cli/why-it-waits.ts';
 import { startInstallation } from '../cli/stack-with-workers.ts';
 import type { Installation, InstallationOptions } from '../cli/stack-with-workers.ts';
 import { messageOf } from '../core/errors.ts';
@@ -26,6 +27,8 @@ import type { BenchOptions } from './bench.ts';
 
 /** Seldom, because a query takes time from what is measured. */
 const LOOK_EVERY_MS = 5000;
+/** Looks at the same progress after which it is worth a line what the run does. */
+const LOOKS_AT_A_STANDSTILL = 24;
 
 export async function withTemporaryFolder<T>(use: (folder: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(path.join(tmpdir(), 'gradus-bench-'));
@@ -164,7 +167,7 @@ export async function durableRun(
   try {
     const result = await Promise.race([
       calling(() => handle.result()),
-      calling(() => watch(handle, say, AbortSignal.any([signal, done.signal]))),
+      calling(() => watch(client, handle, say, AbortSignal.any([signal, done.signal]))),
     ]);
     return { handle, result, seconds: (performance.now() - start) / 1000 };
   } catch (error) {
@@ -179,11 +182,13 @@ export async function durableRun(
 }
 
 async function watch(
+  client: Client,
   handle: DurableRun['handle'],
   say: (text: string) => void,
   signal: AbortSignal,
 ): Promise<never> {
-  for (;;) {
+  let last = '';
+  for (let looks = 0; ; looks++) {
     await delay(LOOK_EVERY_MS, undefined, { signal });
     const progress = await handle.query<Progress>('progress').catch((error: unknown) => {
       if (!signal.aborted) say(`  progress unknown: ${messageOf(error)}`);
@@ -192,6 +197,11 @@ async function watch(
     if (signal.aborted || progress === null) continue;
     if (progress.question !== null)
       throw new Error(`the run waits for a decision: ${progress.question.reason}`);
-    say(`  ${progressLine(progress)}`);
+    const line = progressLine(progress);
+    say(`  ${line}`);
+    if (line !== last) looks = 0;
+    else if (looks % LOOKS_AT_A_STANDSTILL === 0)
+      for (const reason of await whyItWaits(client, handle.workflowId, { works: true })) say(`    ${reason}`);
+    last = line;
   }
 }

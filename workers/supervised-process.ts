@@ -38,6 +38,8 @@ export interface SupervisionOptions {
    * itself, so that what kept its event loop is written down; one that was stopped for less goes on.
    */
   hungAfterSeconds?: number;
+  /** Seconds within which a process says that it is ready; after them it is killed, and counts as one that ended before. */
+  readyWithinSeconds?: number;
 }
 
 const FIRST_BACKOFF_MS = 250;
@@ -45,6 +47,10 @@ const LONGEST_BACKOFF_MS = 10_000;
 const HUNG_AFTER_SECONDS = END_AFTER_SECONDS + 15;
 /** Seconds of silence that are worth a line. */
 const SILENT_SECONDS = 10;
+/** A busy machine starts a worker in less than a minute, and the first one of an installation makes what others keep. */
+const READY_WITHIN_SECONDS = 600;
+/** Seconds of a start that are worth a line. */
+const STARTING_SECONDS = 60;
 
 /** A process that is started again when it dies or hangs, after a pause that grows while it keeps dying. */
 export class SupervisedProcess {
@@ -90,15 +96,24 @@ export class SupervisedProcess {
   private async start(): Promise<void> {
     const child = this.spawn();
     this.child = child;
+    const { logFile, readyWithinSeconds = READY_WITHIN_SECONDS, onEvent } = this.options;
+    let seconds = 0;
+    const timer = setInterval(() => {
+      seconds++;
+      if (seconds === STARTING_SECONDS)
+        onEvent?.(`${this.kind.title} is not ready after ${seconds} s; it has ${readyWithinSeconds} s`);
+      if (seconds === readyWithinSeconds) child.kill('SIGKILL');
+    }, 1000).unref();
     await new Promise<void>((resolve, reject) => {
-      const { logFile } = this.options;
       let text = '';
       const failed = (how: string): void =>
         reject(
           new GradusError(
             'infra',
             'worker-start',
-            `${this.kind.title} ended before it was ready (${how})${text}` +
+            (seconds >= readyWithinSeconds
+              ? `${this.kind.title} was not ready within ${readyWithinSeconds} s and was killed`
+              : `${this.kind.title} ended before it was ready (${how})${text}`) +
               (logFile === undefined ? '' : `${text === '' ? ': see' : '\nIts log is'} ${logFile}`),
             { retryable: true },
           ),
@@ -116,7 +131,7 @@ export class SupervisedProcess {
       );
       child.once('exit', (code, signal) => failed(signal ?? `exit ${code}`));
       child.once('error', (error) => failed(error.message));
-    });
+    }).finally(() => clearInterval(timer));
   }
 
   /** Silence is counted in seconds in which this process ran: a laptop that slept has killed nobody. */

@@ -84,8 +84,10 @@ export const halfBillionBench: Bench = async function* (options) {
         const theirs = await toItsEnd('rollout worker and learner killed', async (run) => {
           const at = { workers, runs };
           const group = (step: number): string => ids.group(run, 'rl', step, 0);
-          await killInActivity(at, group, 'advance', 'rollout', A_WHILE_MS);
-          await killInActivity(at, () => ids.stage(run, 'rl'), 'trainStep', 'learner', A_WHILE_MS);
+          await killInActivity(at, group, 'advance', 'rollout', { timeoutMs: A_WHILE_MS });
+          await killInActivity(at, () => ids.stage(run, 'rl'), 'trainStep', 'learner', {
+            timeoutMs: A_WHILE_MS,
+          });
         });
         if (ours !== theirs)
           throw new Error(`the run left alone ended with ${ours}, the killed one with ${theirs}`);

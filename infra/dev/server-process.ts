@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, open, readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -119,12 +120,17 @@ async function launch(server: ServerCommand): Promise<{ pid: number; exited: Pro
 
 async function untilReady(server: ServerCommand, exited: Promise<ServerExit>): Promise<void> {
   const deadline = timeoutSignal(READY_MS);
+  const late = once(deadline, 'abort');
   let ended: ServerExit | undefined;
   const watch = exited.then((exit) => (ended = exit));
   for (let last: unknown; ;) {
     try {
-      // A probe that hangs on a server that has died must not be waited for.
-      await Promise.race([server.probe(deadline), watch.then(() => Promise.reject(new Error('it ended')))]);
+      // A probe that hangs, on a server that has died or on one that is stuck, must not be waited for.
+      await Promise.race([
+        server.probe(deadline),
+        watch.then(() => Promise.reject(new Error('it ended'))),
+        late.then(() => Promise.reject(new Error('a request had no answer'))),
+      ]);
       return;
     } catch (error) {
       last = error;

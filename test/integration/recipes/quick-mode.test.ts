@@ -1,7 +1,10 @@
+import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { recipesBench } from '../../../bench/recipes/recipes.ts';
 import type { BenchRow } from '../../../bench/bench.ts';
 import { readRecipe, recipeNames } from '../../../recipes/recipe.ts';
+
+const LIMIT_MS = 500_000;
 
 // Every run of a recipe in two tiny steps a stage, on real servers. What they teach is not looked at.
 
@@ -11,8 +14,17 @@ test.each(await recipeNames())(
     const said: string[] = [];
     const all: BenchRow[] = [];
     const say = (text: string): void => void said.push(text);
-    const { signal } = new AbortController();
-    for await (const row of recipesBench({ quick: true, only: [name], say, signal })) all.push(row);
+    const stopped = new AbortController();
+    const { signal } = stopped;
+    const ended = (async () => {
+      for await (const row of recipesBench({ quick: true, only: [name], say, signal })) all.push(row);
+      return true;
+    })();
+    const late = setTimeout(() => stopped.abort(), LIMIT_MS);
+    // What does not end may be anything, the start or the end of servers too: all that was said is needed then.
+    const inTime = await Promise.race([ended, once(signal, 'abort').then(() => false)]);
+    clearTimeout(late);
+    expect(inTime, said.slice(-20).join('\n')).toBe(true);
     const { runs, claims } = await readRecipe(name);
     for (const run of runs)
       expect(said.some((line) => line.startsWith(`${name}, seed 11, ${run.name}: `))).toBe(true);

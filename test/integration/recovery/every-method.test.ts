@@ -88,7 +88,7 @@ test('and a run whose workers are killed where methods differ ends with the same
   const { workers, runs } = installation;
   const run = await runs.start('killed', spec);
   const during = (at: (step: number) => string, activity: string, role: 'learner' | 'rollout') =>
-    killInActivity({ workers, runs }, at, activity, role, 240_000);
+    killInActivity({ workers, runs }, at, activity, role);
   // Groups beyond those of a step are of a refill.
   await during((step) => ids.group('killed', nameOf('dapo'), step, 3), 'advance', 'rollout');
   await during(() => ids.stage('killed', 'ppo'), 'scoreTokens', 'learner');

@@ -30,8 +30,8 @@ test('killed while it varies, filters and learns, a run ends with the same tasks
   const run = await runs.start('killed', SPEC);
   const stage = (): string => ids.stage('killed', 'phase-2');
   const group = (step: number): string => ids.group('killed', 'phase-2', step, 0);
-  await killInActivity({ runs, workers }, stage, 'varyFailures', 'orchestrator', 240_000);
-  await killInActivity({ runs, workers }, stage, 'scoreTokens', 'learner', 240_000);
+  await killInActivity({ runs, workers }, stage, 'varyFailures', 'orchestrator');
+  await killInActivity({ runs, workers }, stage, 'scoreTokens', 'learner');
   await killInActivity({ runs, workers }, group, 'advance', 'rollout');
   await killAndReplace(workers, 'orchestrator', 'rollout', 'verifier');
   const killed = await run.result();

@@ -28,8 +28,8 @@ test('killed while it makes its data, and while it learns from that, a run ends 
 
   const run = await runs.start('killed', SPEC);
   const stage = (): string => ids.stage('killed', STAGE);
-  await killInActivity({ runs, workers }, stage, 'synthesize', 'orchestrator', 240_000);
-  await killInActivity({ runs, workers }, stage, 'trainStep', 'learner', 240_000);
+  await killInActivity({ runs, workers }, stage, 'synthesize', 'orchestrator');
+  await killInActivity({ runs, workers }, stage, 'trainStep', 'learner');
   const killed = await run.result();
   expect(killed.end).toEqual(DONE);
   expect(killed.checkpoint.weights).toBe(whole.checkpoint.weights);

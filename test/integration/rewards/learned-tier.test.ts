@@ -135,9 +135,10 @@ test('a run that is killed while its models judge and while it is escalated deci
   const handle = await runs.start('killed', spec);
   await killInActivity(
     { workers, runs },
-    (step) => ids.group('killed', 'judged', step - 1, 0),
+    (step) => [0, 1].map((group) => ids.group('killed', 'judged', step - 1, group)),
     'judgeEpisodes',
     'learner',
+    { held: true },
   );
   await killInActivity({ workers, runs }, () => ids.ladder('killed'), 'settleClimb', 'orchestrator');
   const result = await handle.result();

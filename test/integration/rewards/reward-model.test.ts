@@ -154,9 +154,10 @@ test('a run that is killed while a model is trained and while it judges ends wit
   await killInActivity({ workers, runs }, judge, 'trainStep', 'learner');
   await killInActivity(
     { workers, runs },
-    (step) => ids.group('killed', 'judged', step - 1, 0),
+    (step) => [0, 1, 2, 3].map((group) => ids.group('killed', 'judged', step - 1, group)),
     'judgeEpisodes',
     'learner',
+    { held: true },
   );
   const result = await handle.result();
 

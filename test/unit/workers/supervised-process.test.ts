@@ -1,5 +1,5 @@
 import { fork } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -133,4 +133,40 @@ test('a process that cannot begin says why, and where its log is', async () => {
     `the worker ended before it was ready (exit 1): Cannot load the environment module mine.ts\nIts log is ${logFile}`,
   );
   await broken.stop();
+});
+
+test('a process that never says that it is ready is killed, whoever waits is told, and another one is tried in its place', async () => {
+  const script = path.join(folder, 'silent.mjs');
+  const starts = path.join(folder, 'starts');
+  // The first time it is ready, so that what follows is a start again.
+  await writeFile(
+    script,
+    `import { appendFileSync, readFileSync } from 'node:fs';
+    appendFileSync(${JSON.stringify(starts)}, process.pid + '\\n');
+    const nth = readFileSync(${JSON.stringify(starts)}, 'utf8').trim().split('\\n').length;
+    if (nth !== 1 && nth !== 3) setInterval(() => undefined, 1000);
+    else process.send({ descriptions: ['a worker'] });
+    process.on('disconnect', () => process.exit());`,
+  );
+  const begun = async () => (await readFile(starts, 'utf8')).trim().split('\n').length;
+  const said: string[] = [];
+  const silent = new SupervisedProcess(kind(script), {
+    readyWithinSeconds: 70,
+    onEvent: (text) => said.push(text),
+  });
+  await silent.up();
+  process.kill(silent.pid!, 'SIGKILL');
+  await until(
+    async () => (await begun()) === 2 || undefined,
+    120_000,
+    () => 'it was not started again',
+  );
+  const waiting = silent.up();
+  vi.advanceTimersByTime(69_000);
+  expect(said.at(-1)).toBe('the worker is not ready after 60 s; it has 70 s');
+  vi.advanceTimersByTime(1000);
+  await waiting;
+  expect(said.at(-1)).toBe('the worker was not ready within 70 s and was killed');
+  expect(await begun()).toBe(3);
+  await silent.stop();
 });
