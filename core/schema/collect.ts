@@ -18,7 +18,7 @@ const step = count(1e6, 'no stage has more steps');
 export const storedStepsSchema = z
   .strictObject({
     from: step.default(1).describe('The first step.'),
-    to: step.optional().describe('The last step. Default: the last one stored.'),
+    to: step.optional().describe('The last step. Default: the last one that is done.'),
   })
   .optional()
   .describe('Both included. Default: all.');
