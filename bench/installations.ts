@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -162,6 +163,8 @@ export async function durableRun(
     taskQueue: QUEUES.orchestrator,
   });
   const done = new AbortController();
+  // Each call of the client listens to it.
+  setMaxListeners(0, done.signal);
   // Calls end before their connection does: on one that is closed, the client's next try throws where nobody catches it.
   const calling = <T>(call: () => Promise<T>): Promise<T> => client.withAbortSignal(done.signal, call);
   try {
