@@ -22,8 +22,8 @@ const AHEAD: Record<string, Collecting> = {
 };
 const ON_POLICY: Collecting = { collect: { kind: 'on-policy' }, groupsPerWorkflow: 8 };
 
-/** Where no group waits for a tool there is no need to take them one by one. */
-const AT_ONCE: Record<string, Collecting> = {
+/** Where no group waits for a tool, nothing is gained by a workflow for each. */
+const BY_WHOLE_STEPS: Record<string, Collecting> = {
   'maxStaleness 1 by whole steps': {
     collect: { kind: 'asynchronous', maxStaleness: 1 },
     groupsPerWorkflow: 8,
@@ -33,7 +33,7 @@ const AT_ONCE: Record<string, Collecting> = {
 /** The cases: not to wait is a gain where calls are slow, and must cost next to nothing where they are not. */
 const TOOLS: Record<string, { environment: string; ahead: Record<string, Collecting> }> = {
   'slow-tool': { environment: 'calculator-heavy-tailed', ahead: AHEAD },
-  'fast-tool': { environment: 'calculator', ahead: { ...AHEAD, ...AT_ONCE } },
+  'fast-tool': { environment: 'calculator', ahead: { ...AHEAD, ...BY_WHOLE_STEPS } },
 };
 
 interface Measured {
