@@ -24,7 +24,7 @@ import type {
   StepProposal,
   StepProposals,
 } from '../../core/training/proposals.ts';
-import type { RoleRewards } from '../../core/training/step-facts.ts';
+import type { LabelFacts, RoleRewards } from '../../core/training/step-facts.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import type { HostCaller } from '../../environments/host/hosted-environment.ts';
@@ -165,13 +165,18 @@ export async function rewardStepProposals(
       trials: sum(({ trials }) => trials),
       kept: Object.values(proposals.counts).reduce((total, one) => total + one, 0),
       source: proposals.source?.sha256 ?? null,
-      ...(labels && { labels: labelFacts(reward, labels) }),
+      ...(voted && { labels: { ...labelFacts(reward, labels), ...votesOf(voted) } }),
     },
     spans: [{ part: 'verification', start, end: Date.now() }],
   };
 }
 
 const nameOf = (place: MadePlace): string => `${armName(place)}#${place.index}`;
+
+const votesOf = (voted: readonly Solved[]): Pick<LabelFacts, 'agreed' | 'votes'> => ({
+  agreed: voted.reduce((total, { successes }) => total + successes, 0),
+  votes: voted.reduce((total, { trials }) => total + trials, 0),
+});
 
 /** How the solver's samples voted on each task that the step has made. */
 function votedOf(

@@ -98,6 +98,12 @@ export const metricsOutput = z.strictObject({
     .describe(
       'rewards of earlier steps, by environment and level, that those of the step were compared with',
     ),
+  league: z
+    .record(z.string(), z.strictObject({ score: z.number(), steps: z.number() }))
+    .optional()
+    .describe(
+      'by the stage of an opponent: the sum of scores against it and the steps that met it, both decayed',
+    ),
   alarms: z.array(record('an alarm')),
   standing: z.array(z.string()).optional(),
   decision: record('what was decided after the step'),

@@ -55,7 +55,10 @@ export interface Collected {
 }
 
 /** What the episodes of a step follow from: the policy that samples, and what is known of tasks when they are drawn. */
-export type DrawnFrom = Pick<StageState, 'checkpoint' | 'adjusted' | 'estimates' | 'failures' | 'selfPlay'>;
+export type DrawnFrom = Pick<
+  StageState,
+  'checkpoint' | 'adjusted' | 'estimates' | 'failures' | 'selfPlay' | 'league'
+>;
 
 /** A step whose episodes are being collected. */
 export interface Gathering {
@@ -195,13 +198,7 @@ async function play(
   from: DrawnFrom,
   step: number,
 ): Promise<Gathered> {
-  const { solved, ...played } = await playBothRoles(
-    ports,
-    input,
-    from.selfPlay,
-    step,
-    commonOf(input, from, step),
-  );
+  const { solved, ...played } = await playBothRoles(ports, input, from, step, commonOf(input, from, step));
   return { results: solved, corrections: [], greedy: [], relabelled: null, stored: null, played };
 }
 

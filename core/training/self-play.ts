@@ -8,6 +8,8 @@ import type { GroupRequest, GroupResult, RewardedProposals, Span } from '../requ
 import type { ProposerArm, SelfPlaySpec } from '../schema/stages/self-play.ts';
 import type { Arm } from '../schema/tasks.ts';
 import { shareOut, summarize } from './evaluation.ts';
+import { drawOpponent } from './league.ts';
+import type { LeagueRecord } from './league.ts';
 import type { MadePlace } from './proposals.ts';
 import type { StageInput } from './stage.ts';
 import type { SelfPlayFacts } from './step-facts.ts';
@@ -18,8 +20,7 @@ import type { MadeTasks } from './task-source.ts';
 // Self-play of a proposer and a solver with one policy (Absolute Zero, arXiv 2505.03335): each step the policy is asked for
 // tasks, what it proposes is checked and kept, it solves what is kept, and what it proposed is rewarded by how its own
 // samples fared. Both are then learnt from in one update. An opponent, which stays as it is, may play one of the roles
-// (R-Zero, arXiv 2508.05004): then the policy learns the other one. Of a league of opponents each step draws one: fictitious
-// self-play (Heinrich et al., ICML 2015).
+// (R-Zero, arXiv 2508.05004): then the policy learns the other one. Of a league of opponents each step draws one.
 
 /** Of the episodes of a step of self-play. */
 export interface Played {
@@ -38,7 +39,7 @@ export interface Played {
 export async function playBothRoles(
   ports: TrainingPorts,
   { spec, stage, tasksBefore, opponents }: StageInput,
-  before: MadeTasks = noTasksMade(),
+  { selfPlay: before = noTasksMade(), league = {} }: { selfPlay?: MadeTasks; league?: LeagueRecord },
   step: number,
   common: Omit<GroupRequest, 'group' | 'firstTask' | 'tasks' | 'retries'>,
 ): Promise<Played> {
@@ -50,7 +51,16 @@ export async function playBothRoles(
 
   const asked = drawAsked(how, how.arms, before, random('proposer'), tasksBefore + step * groupsPerStep);
   const own = playedRoles(how);
-  const opponent = opponents && opponents[random('opponent').int(0, opponents.length - 1)]!;
+  const opponent =
+    opponents &&
+    opponents[
+      drawOpponent(
+        opponents.map((one) => one.stage),
+        how.proposer ?? how.solver ?? {},
+        league,
+        random('opponent'),
+      )
+    ]!;
   const other = { ...common, ...(opponent && { checkpoint: opponent.checkpoint }) };
   const proposing = own.proposer ? common : other;
   const solving = {

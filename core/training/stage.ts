@@ -39,6 +39,8 @@ import type { ArmEstimates } from './task-draw.ts';
 import { whyNothingLearnt } from './labels.ts';
 import { varyFailures } from './from-failures.ts';
 import type { VariedTasks } from './from-failures.ts';
+import { leagueAfter } from './league.ts';
+import type { LeagueRecord } from './league.ts';
 import type { MadeTasks } from './task-source.ts';
 import { waitAgain, withoutTasks } from './tasks-again.ts';
 import type { WaitingTask } from './tasks-again.ts';
@@ -105,6 +107,8 @@ export interface StageState {
   replay?: CarriedReplay;
   /** Tasks that the policy has made, where the stage plays both roles. */
   selfPlay?: MadeTasks;
+  /** How the policy fared against the opponents of its league; absent where the stage has none that it draws by that. */
+  league?: LeagueRecord;
   /** Tasks that were made of failed ones, where the stage has such. */
   varied?: VariedTasks;
 }
@@ -282,7 +286,9 @@ async function stageStep(
   const collected = await collect(ports, to, stageStep, gathered);
   const { summary } = collected;
   const { moves, played } = collected;
-  const made = played ? { selfPlay: played.made } : {};
+  const left: Pick<StageState, 'selfPlay' | 'league'> = played
+    ? { selfPlay: played.made, ...leagueAfter(stage, state, played.facts) }
+    : {};
   const estimates = begun.givenUp
     ? state.estimates
     : updateEstimates(state.estimates, summary.arms, { moves, stage: stage.name, step: stageStep });
@@ -301,7 +307,7 @@ async function stageStep(
         : `no episode of step ${stageStep} could be judged: ${countsOf(summary.outcomes)}${causesOf(summary.incidents)}`;
     return {
       decision: askAbout(what),
-      state: { ...state, step: stageStep, estimates, ...made },
+      state: { ...state, step: stageStep, estimates, ...left },
       facts: { ...factsOf(null, null), alarms: [] },
     };
   }
@@ -316,7 +322,7 @@ async function stageStep(
   if (updated instanceof LogprobGapError) {
     return {
       decision: askAbout(`step ${stageStep} was not trained: ${updated.message}`),
-      state: { ...state, step: stageStep, estimates, ...made },
+      state: { ...state, step: stageStep, estimates, ...left },
       facts: { ...factsOf(null, null), alarms: [] },
     };
   }
@@ -342,11 +348,11 @@ async function stageStep(
       resetOptimizer: updated.trained === null ? state.resetOptimizer : false,
       ...heeded.state,
       estimates,
-      ...made,
+      ...left,
       ...(varied && { varied }),
       ...(movingMeans && { movingMeans }),
       // Made tasks are drawn from their source.
-      failures: made.selfPlay
+      failures: left.selfPlay
         ? []
         : waitAgain(
             {
@@ -424,6 +430,7 @@ async function stageStep(
       estimates,
       adjusted: state.adjusted,
       ...(state.movingMeans && { movingMeans: state.movingMeans }),
+      ...(left.league && { league: left.league }),
       ...(input.change !== undefined && { change: input.change }),
       ...learnerFacts(trained, {
         endedAt,

@@ -1,4 +1,5 @@
 import type { MovingMeans } from '../algorithms/moving-means.ts';
+import type { LeagueRecord } from './league.ts';
 import type { Adjusted, HeededAlarm } from '../diagnosis/act.ts';
 import type { DiagnosisName } from '../diagnosis/alarm.ts';
 import type { Boundary } from '../errors.ts';
@@ -54,6 +55,8 @@ export interface StepFacts {
   adjusted: Adjusted | null;
   /** What its rewards were compared with, by arm: moving means of those before it. Absent where its method has none, or none yet. */
   movingMeans?: MovingMeans;
+  /** How the policy fared against each opponent of its league, after the step; absent where none is drawn by it. */
+  league?: LeagueRecord;
   /** Alarms that were raised at this step. */
   alarms: HeededAlarm[];
   /** Names of the alarms that stand after it, whenever they were raised; absent where none does. */
@@ -194,6 +197,9 @@ export interface LabelFacts {
   /** Labels that the environment's verifier passes, of those of which it can say. */
   right: number;
   checked: number;
+  /** Votes for the answer of the majority, and all votes, of tasks that the step has made; absent of steps from before these. */
+  agreed?: number;
+  votes?: number;
 }
 
 /** Over the episodes of a role whose reward may be trained on. */

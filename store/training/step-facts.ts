@@ -65,6 +65,8 @@ const facts = jsonCodec<StepFacts & { format: string }>(
                 shareSum: count,
                 right: count,
                 checked: count,
+                agreed: count.optional(),
+                votes: count.optional(),
               })
               .optional(),
           })

@@ -1,16 +1,23 @@
+import type { LeagueDraw } from '../../core/schema/stages/earlier-policy.ts';
 import { hardestGoal } from './tiny-spec.ts';
 import { selfPlaySpec } from './self-play-spec.ts';
 
 /**
  * A challenger and a solver of one warm start, in seconds: each is trained against the other, which stays as it is. `filter`:
  * the solver's own votes label what it learns, within these bounds, and the challenger is paid by them (R-Zero). `league`:
- * the solver meets the challenger as it was before its stage, too.
+ * the solver meets the challenger as it was before its stage, too. `draw`: how.
  */
 export function opponentsSpec({
   maxSteps = 2,
   filter,
   league = false,
-}: { maxSteps?: number; filter?: { min: number; max: number }; league?: boolean } = {}) {
+  draw,
+}: {
+  maxSteps?: number;
+  filter?: { min: number; max: number };
+  league?: boolean;
+  draw?: LeagueDraw;
+} = {}) {
   const labels = filter && { labels: 'majority' };
   const { stages, ...spec } = selfPlaySpec({ maxSteps });
   const [warmStart, play] = stages;
@@ -47,7 +54,10 @@ export function opponentsSpec({
           ...play.selfPlay,
           ...labels,
           ...(filter && { filter }),
-          proposer: { stage: league ? ['warm-start', 'challenger'] : 'challenger' },
+          proposer: {
+            stage: league ? ['warm-start', 'challenger'] : 'challenger',
+            ...(draw && { draw }),
+          },
         },
       },
     ] as const,

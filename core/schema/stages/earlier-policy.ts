@@ -24,7 +24,13 @@ export const opponentSchema = z
     stage: z
       .union([name, z.array(name).min(2).max(MOST_IN_A_LEAGUE)])
       .describe(
-        `An earlier stage: the policy that it ended with. "${INITIALIZE}": the one that the run began with. Several: a league, of which each step draws one, all of them equally likely.`,
+        `An earlier stage: the policy that it ended with. "${INITIALIZE}": the one that the run began with. Several: a league, of which each step draws one.`,
+      ),
+    draw: z
+      .enum(['uniform', 'hard', 'variance'])
+      .optional()
+      .describe(
+        'How a step draws one of a league, by x, the score of the policy against each in steps so far. uniform, the default: all equally likely. hard: by (1 − x)². variance: by x·(1 − x).',
       ),
   })
   .optional();
@@ -35,6 +41,7 @@ export const fromSchema = earlierPolicySchema.describe(
 
 export type EarlierPolicy = NonNullable<z.output<typeof earlierPolicySchema>>;
 export type Opponent = NonNullable<z.output<typeof opponentSchema>>;
+export type LeagueDraw = NonNullable<Opponent['draw']>;
 
 /** `at` is the path of what names a policy, and `earlier` the stages before its own. */
 export function checkEarlierPolicy(
@@ -46,6 +53,8 @@ export function checkEarlierPolicy(
   if (!named) return;
   const names = [INITIALIZE, ...earlier.map((stage) => stage.name)];
   const stages = namedIn(named);
+  if (named.draw && stages.length === 1)
+    refuse([...at, 'draw'], 'has one policy to draw: name several stages, or leave it out');
   for (const stage of stages)
     if (!names.includes(stage))
       refuse([...at, 'stage'], `"${stage}" is no earlier stage${didYouMean(stage, names)}`);

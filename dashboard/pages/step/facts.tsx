@@ -2,6 +2,8 @@ import type { FC } from 'hono/jsx';
 import { HELD_OUT } from '../../../core/names.ts';
 import { criterionInWords } from '../../../core/training/enough.ts';
 import { figuresOf } from '../../../core/training/figures.ts';
+import { scoreAgainst } from '../../../core/training/league.ts';
+import type { LeagueRecord } from '../../../core/training/league.ts';
 import { total } from '../../../core/training/stage-policy.ts';
 import type { LabelFacts } from '../../../core/training/step-facts.ts';
 import type { StoredStep } from '../../../store/training/step-facts.ts';
@@ -63,8 +65,10 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
             {rollout.selfPlay.invalid} invalid, {rollout.selfPlay.malformed} malformed,{' '}
             {rollout.selfPlay.setAside} set aside. New tasks were solved <Success of={rollout.selfPlay} />;{' '}
             {amountText(rollout.selfPlay.kept, 'task')} kept
+            {rollout.selfPlay.opponent && `; the opponent was that of ${rollout.selfPlay.opponent}`}
           </Fact>
         )}
+        {facts.league && <Fact term="score against">{leagueText(facts.league)}</Fact>}
         {rollout?.selfPlay?.labels && <Labels of={rollout.selfPlay.labels} />}
         {rollout?.fromFailures && (
           <Fact term="tasks from failures">
@@ -163,6 +167,11 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
 };
 
 /** What the solver's own votes came to. */
+const leagueText = (league: LeagueRecord): string =>
+  Object.entries(league)
+    .map(([opponent, record]) => `${opponent} ${shortNumber(scoreAgainst(record))}`)
+    .join(', ');
+
 const Labels: FC<{ of: LabelFacts }> = ({
   of: { tasks, learnt: trained, tooHard, tooEasy, undecided, tooFew, ...labels },
 }) => (

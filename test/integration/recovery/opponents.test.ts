@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ids } from '../../../core/names.ts';
+import { RandomStream } from '../../../core/random.ts';
+import { drawOpponent } from '../../../core/training/league.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { findCheckpoints } from '../../../store/training/find-checkpoints.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
@@ -14,8 +16,9 @@ import type { TestInstallation } from '../../support/test-installation.ts';
 // nothing but what they need.
 
 let installation: TestInstallation;
-// By labels of the majority, whose judgements are a second object of every group that solves; against a league.
-const SPEC = opponentsSpec({ maxSteps: 4, filter: { min: 0.2, max: 0.8 }, league: true });
+// By labels of the majority, whose judgements are a second object of every group that solves; against a league
+// that is drawn by how hard it is, which a stage has to carry along.
+const SPEC = opponentsSpec({ maxSteps: 4, filter: { min: 0.2, max: 0.8 }, league: true, draw: 'hard' });
 
 beforeAll(async () => {
   installation = await startTestInstallation({
@@ -53,10 +56,16 @@ test('killed in both stages, a run ends with the same tasks and weights', async 
   const steps = await stepsOf('killed');
   expect(steps).toEqual(await stepsOf('whole'));
   const labels = steps.flatMap(({ rollout }) => rollout?.selfPlay?.labels ?? []);
-  const met = steps
-    .filter(({ stage }) => stage === 'solver')
-    .map(({ rollout }) => rollout!.selfPlay!.opponent);
-  expect(new Set(met)).toEqual(new Set(['warm-start', 'challenger']));
+  // Each step is drawn by what the one before it has left.
+  const played = steps.filter(({ stage }) => stage === 'solver');
+  for (const [at, { stageStep, rollout, league }] of played.entries()) {
+    const names = ['warm-start', 'challenger'];
+    const random = new RandomStream(SPEC.seed, 'self-play', 'opponent', 'solver', stageStep);
+    const drawn = drawOpponent(names, { draw: 'hard' }, played[at - 1]?.league ?? {}, random);
+    const { opponent } = rollout!.selfPlay!;
+    expect(opponent).toBe(names[drawn]);
+    expect(league![opponent!]!.steps).toBeGreaterThanOrEqual(1);
+  }
   expect(labels.reduce((sum, { learnt }) => sum + learnt, 0)).toBeGreaterThan(0);
   const tasks = async (name: string): Promise<string[]> =>
     (await store.list(`runs/${name}/tasks/`)).map(({ key }) => key.split('/').at(-1)!);

@@ -103,8 +103,19 @@ describe('a stage of self-play', () => {
     });
   });
 
+  test('may draw its league by how hard each is', () => {
+    const proposer = { stage: ['warm-start', 'initialize'], draw: 'hard' };
+    expect(stageWith({ selfPlay: { ...selfPlay, proposer } }, { model: { from: 'theirs' } })).toBeDefined();
+  });
+
   const warm = { stage: 'warm-start' };
   test.each([
+    [
+      'that is drawn, and alone',
+      { proposer: { stage: 'warm-start', draw: 'hard' } },
+      {},
+      /selfPlay\.proposer\.draw: has one policy to draw/,
+    ],
     [
       'one of which is no earlier stage',
       { proposer: { stage: ['warm-start', 'warm-up'] } },
