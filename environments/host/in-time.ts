@@ -1,21 +1,21 @@
 import { types } from 'node:util';
 
 /**
- * Ends with the first of: what `work` gives, the signal's reason, the limit (milliseconds; null for none), after which it
- * throws `late`. Work that does not wait is done when this returns, and costs no timer and no signal. What goes on all
+ * Ends with the first of: what `work` gives, the signal's reason (null: nobody calls it off), the limit (milliseconds; null
+ * for none), after which it throws `late`. Work that does not wait is done when this returns, and costs no timer and no signal. What goes on all
  * the same is nobody's any more.
  */
 export async function inTime<T>(
-  signal: AbortSignal,
+  signal: AbortSignal | null,
   limitMs: number | null,
   work: (limited: { readonly signal: AbortSignal }) => T | Promise<T>,
   late = (seconds: number): Error => new Error(`gave no verdict in ${seconds} s`),
 ): Promise<T> {
-  signal.throwIfAborted();
+  signal?.throwIfAborted();
   const limited = new LazySignal();
   const result = work(limited);
   if (isThere(result)) return result;
-  let stop!: () => void;
+  let stop: (() => void) | undefined;
   let timer: NodeJS.Timeout | undefined;
   try {
     return await new Promise<T>((resolve, reject) => {
@@ -24,14 +24,16 @@ export async function inTime<T>(
         reject(reason);
         limited.abort(reason);
       };
-      stop = () => end(signal.reason);
-      signal.addEventListener('abort', stop, { once: true });
+      if (signal) {
+        stop = () => end(signal.reason);
+        signal.addEventListener('abort', stop, { once: true });
+      }
       if (limitMs !== null) timer = afterTicks(limitMs, () => end(late(limitMs / 1000)));
       Promise.resolve(result).then(resolve, reject);
     });
   } finally {
     clearInterval(timer);
-    signal.removeEventListener('abort', stop);
+    if (stop) signal?.removeEventListener('abort', stop);
   }
 }
 

@@ -345,7 +345,7 @@ async function promised<T>(
   let made: Read<T>;
   try {
     // Whoever asked first may be called off; others may wait for the same task.
-    made = read(await inTime(NEVER, FUNCTION_LIMIT_MS, work, tooLong));
+    made = read(await inTime(null, FUNCTION_LIMIT_MS, work, tooLong));
   } catch (error) {
     // It may know that what it needs will be there again, and no more than that.
     const { retryable } = isA(error, GradusError) ? errorOfUsers('environment', error) : { retryable: false };
@@ -354,7 +354,6 @@ async function promised<T>(
   if ('fault' in made) throw failed(made.fault);
   return made.value;
 }
-const NEVER = new AbortController().signal;
 
 async function candidateOf(environment: Environment, { ref, episode }: HostCandidate): Promise<Candidate> {
   const { status } = episode;

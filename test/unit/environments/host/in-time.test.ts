@@ -84,3 +84,30 @@ test('between candidates that a slow verifier judges without waiting others have
   judging = false;
   expect(turns).toBeGreaterThanOrEqual(4);
 });
+
+test('work that nobody calls off may be many pieces at a time, with a limit, and without a word of Node', async () => {
+  const warnings: Error[] = [];
+  const warned = (warning: Error): void => void warnings.push(warning);
+  process.on('warning', warned);
+  const environment = calculatorEnvironment('slow');
+  const { task } = environment;
+  const slow = hostedHere({
+    ...environment,
+    task: async (ref) => {
+      await wait(20);
+      return task(ref);
+    },
+  });
+  const refs = Array.from({ length: 40 }, (_, index) => ({
+    environment: 'slow',
+    split: 'train' as const,
+    level: 1,
+    index,
+  }));
+  const prompts = await slow.tasks(refs, { signal });
+  expect(prompts).toHaveLength(40);
+  await wait(0);
+  process.off('warning', warned);
+  expect(warnings).toEqual([]);
+  await expect(inTime(null, 20, () => new Promise<never>(() => undefined))).rejects.toThrow('no verdict');
+});
