@@ -7,7 +7,10 @@ import { fromSentError } from './messages.ts';
 import type { FromLearner, ScoringRequest, Sent, SentState, StepRequest, ToLearner } from './messages.ts';
 import { closeFile, openUnnamedFile, readValue, writeValue } from './shared-file.ts';
 
-export type LearnerOptions = LocalLearnerOptions;
+export interface LearnerOptions extends LocalLearnerOptions {
+  /** A process that has not loaded its backend by then is killed. Seconds; default 600. */
+  readyWithinSeconds?: number;
+}
 
 export interface RemoteLearner extends Learner {
   /** Kills the process; a step under way fails with GradusError('learner', 'closed'). */
@@ -19,8 +22,8 @@ export interface RemoteLearner extends Learner {
 /**
  * A learner in a process of its own, so that synchronous kernels do not stop this event loop and a crash of
  * libtensorflow does not take this process along. A dead process fails its step with the retryable
- * GradusError('learner', 'process-died'); the next step starts another. Other errors are those of the contract, and
- * 'backend-missing' at the start.
+ * GradusError('learner', 'process-died'); the next step starts another. One that is not ready in time fails with the
+ * retryable 'slow-start'. Other errors are those of the contract, and 'backend-missing' at the start.
  */
 export async function createLearner(options: LearnerOptions = {}): Promise<RemoteLearner> {
   let connection: Connection | undefined = await Connection.open(options);
@@ -68,6 +71,14 @@ export async function createLearner(options: LearnerOptions = {}): Promise<Remot
   };
 }
 
+const slowStartError = (seconds: number) =>
+  new GradusError(
+    'learner',
+    'slow-start',
+    `The learner process was not ready within ${seconds} s, and was killed. It starts again with the next attempt; if that takes as long, check the disk that the packages lie on and how much memory is free.`,
+    { retryable: true },
+  );
+
 const closedError = () => new GradusError('learner', 'closed', 'the learner was closed: start another one');
 
 interface Waiting {
@@ -93,7 +104,8 @@ class Connection {
   private ended: GradusError | undefined;
   private readonly exited: Promise<void>;
   private waiting: Waiting | undefined;
-  private closing = false;
+  /** Why it is killed; absent: it was not, or its step was called off. */
+  private killedFor: GradusError | undefined;
   /** The end of what it wrote to stderr: libtensorflow's last words. */
   private words = '';
   private lastNumber = 0;
@@ -112,7 +124,7 @@ class Connection {
     this.exited = new Promise((resolve) => {
       const end = (how: string) => {
         if (this.ended) return;
-        this.ended = this.closing ? closedError() : this.deathError(how);
+        this.ended = this.killedFor ?? this.deathError(how);
         void this.moving.catch(() => undefined).finally(() => closeFile(this.file));
         this.waiting?.reject(this.ended);
         this.waiting = undefined;
@@ -123,8 +135,12 @@ class Connection {
     });
   }
 
-  static async open(options: LearnerOptions): Promise<Connection> {
+  static async open({ readyWithinSeconds = 600, ...options }: LearnerOptions): Promise<Connection> {
     const connection = new Connection();
+    const late = setTimeout(
+      () => connection.killFor(slowStartError(readyWithinSeconds)),
+      1000 * readyWithinSeconds,
+    );
     try {
       const answer = await connection.ask({ kind: 'start', options });
       if (answer.kind === 'ready') connection.backend = answer.backend;
@@ -132,6 +148,8 @@ class Connection {
     } catch (error) {
       await connection.close();
       throw error;
+    } finally {
+      clearTimeout(late);
     }
   }
 
@@ -205,9 +223,13 @@ class Connection {
   readonly kill = (): void => void this.child.kill('SIGKILL');
 
   async close(): Promise<void> {
-    this.closing = true;
-    this.kill();
+    this.killFor(closedError());
     await this.exited;
+  }
+
+  private killFor(why: GradusError): void {
+    this.killedFor ??= why;
+    this.kill();
   }
 
   private async moved<T>(transfer: Promise<T>): Promise<T> {

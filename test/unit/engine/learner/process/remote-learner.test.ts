@@ -61,6 +61,12 @@ const peak = (pid: number): number =>
   Number(/^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024;
 
 describe('a learner in a process of its own', () => {
+  it('is given up where it is not ready in time, and says what to look at', async () => {
+    const late = start({ backend: 'cpu', readyWithinSeconds: 0.01 });
+    await expect(late).rejects.toMatchObject({ boundary: 'learner', type: 'slow-start', retryable: true });
+    await expect(late).rejects.toThrow(/not ready within 0\.01 s.*how much memory/);
+  });
+
   it('repeats to the bit in another process, from its own state or from a copy', async () => {
     const [a, b] = await Promise.all([sharedLearner(), sharedLearner('other')]);
     expect(a.backend).toMatch(/^tensorflow 2\.\d+\.\d+ cpu × \d+$/);
