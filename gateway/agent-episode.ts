@@ -69,6 +69,9 @@ interface Beginning {
   room: number;
 }
 
+/** A request, and the how many-th of its equals. */
+type TurnName = Pick<StoredTurn, 'asked' | 'ordinal'>;
+
 /** How a request was sent. */
 export interface Sent {
   /** SHA-256 of its body. */
@@ -96,17 +99,17 @@ export class AgentEpisode {
   private readonly sessions: PolicySessions;
   /** Equal requests so far, by their digest. */
   private readonly counts = new Map<string, number>();
-  /** Turns whose connection was lost before they were told, by the digest of the request. */
+  /** By the id of a turn: requests that wait for it or were told it. At 0 all who asked for it went before they were told. */
+  private readonly askers = new Map<string, number>();
+  /** Those of requests without a key whose askers had all gone, by the digest of the request. */
   private readonly lost = new Map<string, number[]>();
-  /** Turns whose connection was lost before they were told, by the name of their key. */
-  private readonly lostUnderKey = new Map<string, string>();
   private readonly running = new Map<string, Promise<StoredTurn>>();
   /** Turns of earlier attempts, by their ids. They were within the limits, and are refused to nobody who asks again. */
   private readonly had = new Set<string>();
   /** Of the requests that get a turn or a call and have not been told it, when they have. */
   private readonly telling = new Set<Promise<void>>();
-  /** The last of the keyed requests that has, or had, its claim looked for: they are counted in the order in which they came. */
-  private lastClaim: Promise<unknown> = Promise.resolve();
+  /** The last of the requests that has, or had, its turn's name: they are counted in the order in which they came. */
+  private lastNamed: Promise<unknown> = Promise.resolve();
   private readonly stop = new AbortController();
 
   private constructor(options: AgentEpisodeOptions) {
@@ -162,21 +165,14 @@ export class AgentEpisode {
       most: ask.maxTokens ?? null,
       ...(previous !== undefined && { previous }),
     });
-    if (sent.idempotencyKey === undefined) {
-      const ordinal = this.ordinalFor(asked, sent);
-      if (sent.gone.aborted) this.lose(asked, ordinal);
-      else sent.gone.addEventListener('abort', () => this.lose(asked, ordinal), { once: true });
-      return this.turnOf(ask, place, { asked, ordinal }, sent);
-    }
-    const name = digestOf(sent.idempotencyKey);
-    this.lostUnderKey.delete(name);
-    const claimed = this.lastClaim.then(() => this.claimOf(name, asked, sent));
-    this.lastClaim = claimed.catch(() => undefined);
-    const claim = await claimed;
-    const id = idOf(claim.asked, claim.ordinal);
-    sent.gone.addEventListener('abort', () => this.lostUnderKey.set(name, id), { once: true });
-    if (sent.gone.aborted) this.lostUnderKey.set(name, id);
-    return this.turnOf(ask, place, claim, sent);
+    const key = sent.idempotencyKey;
+    const named = this.lastNamed.then(() =>
+      key === undefined ? { asked, ordinal: this.ordinalFor(asked, sent) } : this.claimOf(key, asked, sent),
+    );
+    this.lastNamed = named.catch(() => undefined);
+    const name = await named;
+    this.asks(name, sent);
+    return this.turnOf(ask, place, name, sent);
   }
 
   /** A refusal at a limit waits until this is over, whatever it brings: turns and calls of tools. */
@@ -187,13 +183,16 @@ export class AgentEpisode {
 
   /** Tokens that the policy would read before it answers. */
   countTokens(ask: Ask): number {
-    const { promptTokens, tokens } = this.beginningOf(ask, this.placeOf(ask));
+    const place = this.placeOf(ask);
+    const isTooLarge = this.sizeRefusal(ask, place);
+    if (isTooLarge) throw isTooLarge;
+    const { promptTokens, tokens } = this.beginningOf(ask, place);
     return promptTokens.length + tokens.length;
   }
 
   /** Turns that were asked for by clients that went before they were told, and not asked for again. */
   get untold(): number {
-    return [...this.lost.values()].reduce((sum, ordinals) => sum + ordinals.length, this.lostUnderKey.size);
+    return this.untoldIds().length;
   }
 
   /** What the agent says that its episode was worth. Throws Problem(409) where it has said something else. */
@@ -215,10 +214,7 @@ export class AgentEpisode {
 
   /** The turns of each branch, in the order of `rows`, without those that nobody was there to be told. */
   branches(): StoredTurn[][] {
-    const untold = new Set([
-      ...[...this.lost].flatMap(([asked, ordinals]) => ordinals.map((ordinal) => idOf(asked, ordinal))),
-      ...this.lostUnderKey.values(),
-    ]);
+    const untold = new Set(this.untoldIds());
     return this.tree.branches(({ id }) => !untold.has(id));
   }
 
@@ -226,13 +222,26 @@ export class AgentEpisode {
   async close(): Promise<void> {
     this.ended ??= 'closed';
     this.stop.abort(new Problem(409, 'episode_ended', 'The episode has ended'));
-    await Promise.allSettled([...this.running.values(), this.lastClaim, this.tools?.close()]);
+    await Promise.allSettled([...this.running.values(), this.lastNamed, this.tools?.close()]);
     this.sessions.close();
   }
 
-  /** Whoever asks the same next asks for this turn. */
-  private lose(asked: string, ordinal: number): void {
-    this.lost.set(asked, [...(this.lost.get(asked) ?? []), ordinal]);
+  private untoldIds(): string[] {
+    return [...this.askers].flatMap(([id, left]) => (left === 0 ? [id] : []));
+  }
+
+  /** When all who asked for a turn have gone, whoever asks the same next asks for it; of those with keys, by the key. */
+  private asks({ asked, ordinal }: TurnName, { gone, idempotencyKey }: Sent): void {
+    const id = idOf(asked, ordinal);
+    this.askers.set(id, (this.askers.get(id) ?? 0) + 1);
+    const leave = (): void => {
+      const left = this.askers.get(id)! - 1;
+      this.askers.set(id, left);
+      if (left === 0 && idempotencyKey === undefined)
+        this.lost.set(asked, [...(this.lost.get(asked) ?? []), ordinal]);
+    };
+    if (gone.aborted) leave();
+    else gone.addEventListener('abort', leave, { once: true });
   }
 
   private async recall(): Promise<void> {
@@ -274,20 +283,21 @@ export class AgentEpisode {
 
   private ordinalFor(asked: string, { isRetry }: Sent): number {
     const count = this.counts.get(asked) ?? 0;
-    const [first, ...others] = this.lost.get(asked) ?? [];
-    if (first !== undefined) {
-      this.lost.set(asked, others);
-      return first;
-    }
+    // One that was asked for again by its key has an asker.
+    const [first, ...others] = (this.lost.get(asked) ?? []).filter(
+      (ordinal) => this.askers.get(idOf(asked, ordinal)) === 0,
+    );
+    this.lost.set(asked, others);
+    if (first !== undefined) return first;
     if (isRetry && count > 0) return count - 1;
     this.counts.set(asked, count + 1);
     return count;
   }
 
   /** What a key was first used for. */
-  private async claimOf(name: string, asked: string, sent: Sent): Promise<KeyClaim> {
+  private async claimOf(idempotencyKey: string, asked: string, sent: Sent): Promise<KeyClaim> {
     const { store, folder } = this.options;
-    const key = `${folder}/keys/${name}.json`;
+    const key = `${folder}/keys/${digestOf(idempotencyKey)}.json`;
     const claim =
       (await store.find(key, claims)) ??
       (
@@ -309,18 +319,15 @@ export class AgentEpisode {
   }
 
   /** Stored, running, or sampled now. */
-  private turnOf(
-    ask: Ask,
-    place: Place,
-    { asked, ordinal }: Pick<StoredTurn, 'asked' | 'ordinal'>,
-    { over }: Sent,
-  ): Promise<StoredTurn> {
+  private turnOf(ask: Ask, place: Place, { asked, ordinal }: TurnName, { over }: Sent): Promise<StoredTurn> {
     const id = idOf(asked, ordinal);
     const known = this.tree.get(id);
     const running = known ? Promise.resolve(known) : this.running.get(id);
     if (running) return this.toBeTold(running, over);
     const isOver = this.had.has(id) && this.ended !== 'closed' ? undefined : this.overRefusal();
     if (isOver) return this.refuseWhenTold(isOver);
+    const isTooLarge = this.sizeRefusal(ask, place);
+    if (isTooLarge) return this.refuseWhenTold(isTooLarge);
     const beginning = this.beginningOf(ask, place);
     const hasNoRoom = this.roomRefusal(beginning);
     if (hasNoRoom) return this.refuseWhenTold(hasNoRoom);
@@ -376,6 +383,21 @@ export class AgentEpisode {
       closed: 'it is over',
     }[this.ended];
     return new Problem(409, 'episode_ended', `No more turns are sampled for this episode: ${why}`);
+  }
+
+  /** Why its tokens are not even counted, which takes seconds for each megabyte, and nothing else is done meanwhile. */
+  private sizeRefusal({ tools }: Ask, { parent, added }: Place): Problem | undefined {
+    const { maxPositions } = this.options;
+    const most = maxPositions * MOST_BYTES_A_TOKEN;
+    const bytes = Buffer.byteLength(JSON.stringify([added, tools]));
+    if (bytes <= most) return undefined;
+    if (parent) this.ended ??= 'tokens';
+    return new Problem(
+      400,
+      'context_length_exceeded',
+      `The request adds ${bytes} bytes of messages and tools, and the model holds ${maxPositions} tokens: of more than ${most} bytes none would fit`,
+      'messages',
+    );
   }
 
   /** Why none is sampled here. */
@@ -475,6 +497,9 @@ export class AgentEpisode {
     }
   }
 }
+
+/** Texts have some four; no conversation has as many in the mean. */
+const MOST_BYTES_A_TOKEN = 32;
 
 const digestOf = (value: unknown): string =>
   sha256Hex(new TextEncoder().encode(canonicalJson(JSON.parse(JSON.stringify(value)) as Json)));

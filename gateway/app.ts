@@ -3,7 +3,6 @@ import { finished } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Hono } from 'hono';
 import type { Context } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import { sha256Hex } from '../store/digest.ts';
 import type { Json } from '../core/json/json.ts';
 import type { AgentEpisode } from './agent-episode.ts';
@@ -13,13 +12,13 @@ import { anthropicMessages } from './api/messages.ts';
 import { responses } from './api/responses.ts';
 import { assertShallow } from './ask.ts';
 import type { Ask } from './ask.ts';
+import { bodyLimit } from './body-limit.ts';
 import type { EpisodeTools } from './episode-tools.ts';
 import { observationJson, servedByMcp } from './serve-tools.ts';
 import { Problem, problemOf } from './problem.ts';
 import { streamOf } from './stream.ts';
 import { rowOf } from './turn-tree.ts';
 
-const MOST_BODY_BYTES = 32 * 2 ** 20;
 const KEY = /^gradus-([A-Za-z0-9_-]{1,128})$/;
 
 /** The APIs, at `/v1/…` for those who name their episode by the API key, and at `/episodes/{id}/v1/…`. */
@@ -28,13 +27,12 @@ export function createApp(
   { keepAliveMs }: { keepAliveMs: number },
 ): Hono {
   const app = new Hono();
-  app.use(
-    bodyLimit({
-      maxSize: MOST_BODY_BYTES,
-      onError: (c) =>
-        told(c, apiOf(c), new Problem(413, 'request_too_large', 'A request may have 32 MiB at most')),
-    }),
-  );
+  app.use((c: Context, next) => {
+    // Of the request as it came: a copy's signal may be lost when memory is collected.
+    c.set('gone', c.req.raw.signal);
+    return next();
+  });
+  app.use(bodyLimit());
   app.onError((error, c) => told(c, apiOf(c), problemOf(error)));
   app.notFound((c) => told(c, apiOf(c), new Problem(404, 'not_found', `${c.req.path} is not served`)));
   for (const at of ['', '/episodes/:id'] as const) {
@@ -65,7 +63,7 @@ export function createApp(
       return c.json(modelJson(episode));
     });
   }
-  app.post('/episodes/:id/tools', (c) => servedByMcp(c, calledTools(c, episodes)));
+  app.post('/episodes/:id/tools', (c) => servedByMcp(c, calledTools(c, episodes), goneOf(c)));
   app.get('/episodes/:id/tools', (c) => {
     const { offered } = toolsOf(c, episodes);
     // Nothing is told to an agent that has not asked.
@@ -78,7 +76,7 @@ export function createApp(
     const tools = calledTools(c, episodes);
     const { json } = await bodyOf(c);
     const call = { name: c.req.param('name'), arguments: json as Json };
-    const sent = { idempotencyKey: c.req.header('idempotency-key'), gone: c.req.raw.signal };
+    const sent = { idempotencyKey: c.req.header('idempotency-key'), gone: goneOf(c) };
     return c.json(observationJson(await tools.take(call, sent)));
   });
   app.post('/episodes/:id/reward', async (c) => {
@@ -97,7 +95,7 @@ async function answered(c: Context, episode: AgentEpisode, api: Api, keepAliveMs
     body,
     idempotencyKey: c.req.header('idempotency-key'),
     isRetry: Number(c.req.header('x-stainless-retry-count') ?? 0) > 0,
-    gone: c.req.raw.signal,
+    gone: goneOf(c),
     over: overOf(c),
   });
   const { sampling, tokenizer } = episode.options;
@@ -121,6 +119,9 @@ async function answered(c: Context, episode: AgentEpisode, api: Api, keepAliveMs
   }
   return c.json(api.answer(await toTell));
 }
+
+/** Aborted when the client of a request goes. */
+const goneOf = (c: Context): AbortSignal => c.get('gone') as AbortSignal;
 
 /** When what a request gets was sent, or its client has gone. One that waits for its own connection is waited for by nobody. */
 async function overOf(c: Context): Promise<void> {

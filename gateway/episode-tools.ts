@@ -282,7 +282,8 @@ export class EpisodeTools {
           `started over, it called ${call.name} where it had called something else before, and a session cannot take a call back: let it call the same in the same order`,
         ),
       );
-    if (this.begun.size >= offered.mostCalls)
+    // Those of an attempt that called otherwise were made, and are none that this one has had.
+    if (this.begun.size - this.unasked.size >= offered.mostCalls)
       throw new Problem(
         409,
         'too_many_calls',

@@ -2,7 +2,7 @@ import { messageOf } from '../core/errors.ts';
 
 /** What was wrong with a request: each API says it in its own shape. */
 export class Problem extends Error {
-  readonly status: 400 | 401 | 404 | 409 | 413 | 500 | 503;
+  readonly status: 400 | 401 | 404 | 409 | 413 | 429 | 500 | 503;
   /** For programs, such as `model_not_found`. */
   readonly code: string;
   /** The field of the request that it is about. */

@@ -20,11 +20,12 @@ export const observationJson = ({ observation }: MadeCall) => {
   };
 };
 
-export async function servedByMcp(c: Context, tools: EpisodeTools): Promise<Response> {
+/** `gone`: aborted when the client goes. */
+export async function servedByMcp(c: Context, tools: EpisodeTools, gone: AbortSignal): Promise<Response> {
   // Only agents that ask need it.
   const sdk = await import('@modelcontextprotocol/server');
   const server = new sdk.Server({ name: 'gradus', version: '1' }, { capabilities: { tools: {} } });
-  offer(server, tools, c.req.raw.signal);
+  offer(server, tools, gone);
   const transport = new sdk.WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
   await server.connect(transport);
   return transport.handleRequest(c.req.raw);

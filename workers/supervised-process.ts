@@ -102,7 +102,7 @@ export class SupervisedProcess {
       seconds++;
       if (seconds === STARTING_SECONDS)
         onEvent?.(`${this.kind.title} is not ready after ${seconds} s; it has ${readyWithinSeconds} s`);
-      if (seconds === readyWithinSeconds) child.kill('SIGKILL');
+      if (seconds >= readyWithinSeconds) child.kill('SIGKILL');
     }, 1000).unref();
     await new Promise<void>((resolve, reject) => {
       let text = '';
@@ -121,6 +121,8 @@ export class SupervisedProcess {
       this.kind.whenReady(
         child,
         (descriptions) => {
+          // What it said last may be read after it has ended.
+          if (child.exitCode !== null || child.signalCode !== null) return;
           this.descriptions = descriptions;
           this.backoff = FIRST_BACKOFF_MS;
           child.once('exit', (code, signal) => this.died(signal ?? `exit ${code}`));

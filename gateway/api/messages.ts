@@ -119,6 +119,7 @@ const KINDS: { [status: number]: string } = {
   404: 'not_found_error',
   409: 'invalid_request_error',
   413: 'request_too_large',
+  429: 'rate_limit_error',
 };
 
 /** Results come before what the user says, each as a message of its tool. */

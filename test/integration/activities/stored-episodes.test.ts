@@ -5,6 +5,7 @@ import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
+import { doneRolloutKeys } from '../../../store/training/done-rollouts.ts';
 import { putStepAnswer, putStepFacts } from '../../../store/training/step-facts.ts';
 import { takeGroups } from '../../../store/training/taken-groups.ts';
 import { putTrajectories, loadTrajectories } from '../../../store/rollout/trajectories.ts';
@@ -156,6 +157,15 @@ test('of an asynchronous stage it is the groups that its steps have taken', asyn
   await Promise.all([take(1, 1, 3), take(2, 4), done(run, 1)]);
   const tasks = await tasksOf(await curriculum.collectStored(await request(run, { count: 10 }), signal));
   expect(tasks.map(({ task }) => task).toSorted()).toEqual(['1/1', '1/3', '2/1', '2/3']);
+});
+
+test('a stage that was stopped in its first step has left none, whatever it had the time for', async () => {
+  const run = 'first-step';
+  for (const step of [1, 2]) await keep(run, step);
+  // Its run has done a step of an earlier stage, so it is none from before steps left facts.
+  await putStepFacts(store, run, someStep({ stage: 'before', stageStep: 1 }));
+  await expect(curriculum.collectStored(await request(run, { count: 10 }), signal)).rejects.toThrow();
+  expect(await doneRolloutKeys(store, run, 'rl')).toEqual([]);
 });
 
 test('episodes of another run are taken where they are of the same tokens', async () => {

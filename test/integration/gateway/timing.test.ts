@@ -184,18 +184,21 @@ test('what follows one of two equal answers follows the one that was asked first
   expect(await branches('second-is-quicker', 0)).toEqual(await branches('first-is-quicker', 1));
 });
 
+/** A tool that takes so long. */
+const sending = (ms: number): OfferedTools => ({
+  described: [{ name: 'send', description: 'Sends.', parameters: { type: 'object' } }],
+  episode: 'calls',
+  inSession: false,
+  mostCalls: 9,
+  isOnce: () => false,
+  make: async (_, __, signal) => {
+    await delay(ms, undefined, { signal });
+    return () => Promise.resolve({ observation: { text: 'sent' } });
+  },
+});
+
 test('a refused turn waits for the calls that were asked for at the same time', async () => {
-  const tools: OfferedTools = {
-    described: [{ name: 'send', description: 'Sends.', parameters: { type: 'object' } }],
-    episode: 'calls',
-    inSession: false,
-    mostCalls: 9,
-    isOnce: () => false,
-    make: async (_, __, signal) => {
-      await delay(2000, undefined, { signal });
-      return () => Promise.resolve({ observation: { text: 'sent' } });
-    },
-  };
+  const tools = sending(2000);
   const episode = await open('calls', () => Promise.resolve('stops'), { tools, sampling: { maxTurns: 1 } });
   const { status } = await ranBy(
     episode,
@@ -213,24 +216,25 @@ test('a refused turn waits for the calls that were asked for at the same time', 
 
 test('a refusal waits for no answer that waits behind it on its own connection, and for none when the episode is closed', async () => {
   const own = await serveGateway();
-  const slowly = async (): Promise<Sampled> => {
-    await delay(300);
-    return 'stops';
-  };
-  const episode = await open('pipelined', slowly, { sampling: { maxTurns: 1 } }, own);
-  const { port, pathname } = new URL(`${own.variablesFor(episode)['OPENAI_BASE_URL']}/chat/completions`);
-  const posted = (content: string, header = ''): string => {
-    const body = JSON.stringify({ model: 'policy', messages: [says(content)] });
-    return `POST ${pathname} HTTP/1.1\r\nhost: here\r\n${header}content-length: ${body.length}\r\n\r\n${body}`;
-  };
-  // While the key of the first one is looked for, the second one has the last turn.
-  const socket = connect(Number(port), '127.0.0.1');
+  const tools = sending(300);
+  const options = { tools, sampling: { maxTurns: 1 } };
+  const episode = await open('pipelined', () => Promise.resolve('stops'), options, own);
+  const variables = own.variablesFor(episode);
+  const policy = new URL(`${variables['OPENAI_BASE_URL']}/chat/completions`);
+  const tool = new URL(`${variables['GRADUS_TOOLS_URL']}/send`);
+  const body = (content: string): string => JSON.stringify({ model: 'policy', messages: [says(content)] });
+  const first = await fetch(policy, { method: 'POST', body: body('first') });
+  expect(first.status).toBe(200);
+  const posted = ({ pathname }: URL, text: string, header = ''): string =>
+    `POST ${pathname} HTTP/1.1\r\nhost: here\r\n${header}content-length: ${text.length}\r\n\r\n${text}`;
+  // While the key of the turn is looked for, the call behind it has begun.
+  const socket = connect(Number(policy.port), '127.0.0.1');
   await once(socket, 'connect');
   let told = '';
   socket.on('data', (data) => (told += data.toString()));
-  socket.write(posted('first', 'idempotency-key: key\r\n') + posted('second'));
-  const statuses = () => (told.match(/HTTP\/1.1 \d+/g) ?? []).map((line) => line.slice(-3)).toSorted();
-  await expect.poll(statuses, { timeout: 60_000 }).toEqual(['200', '409']);
+  socket.write(posted(policy, body('second'), 'idempotency-key: key\r\n') + posted(tool, '{}'));
+  const statuses = () => (told.match(/HTTP\/1.1 \d+/g) ?? []).map((line) => line.slice(-3));
+  await expect.poll(statuses, { timeout: 60_000 }).toEqual(['409', '200']);
   await own.close();
   socket.destroy();
 });

@@ -27,3 +27,10 @@ test('no other limit is made, but by two that hold it themselves', () => {
   const hold = ['connection', 'fleet'].map((name) => `activities/rollout/served/${name}.ts`);
   expect(made.trim().split('\n').toSorted()).toEqual([...hold, 'core/timeout-signal.ts']);
 });
+
+test('a limit may be a part of a millisecond, or longer than Node counts', () => {
+  for (const ms of [16.1 * 1000, 0.5, 1e12]) {
+    const limit = timeoutSignal(ms);
+    expect(limit.aborted).toBe(false);
+  }
+});

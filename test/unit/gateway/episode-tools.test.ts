@@ -313,3 +313,18 @@ test('calls that were begun at the same time keep their numbers, though a kill h
     [2, second],
   ]);
 });
+
+test('an agent that calls otherwise when it starts over has as many calls as any other', async () => {
+  const store = memory();
+  const offered = {
+    ...withoutSession(async () => async () => ({ observation: { text: 'made' } })),
+    mostCalls: 2,
+  };
+  const attempt = () =>
+    EpisodeTools.open(offered, { store, folder: 'agent', startsOver: true, onBroken: () => undefined });
+  const first = await attempt();
+  for (const to of ['A', 'B']) await first.take(letterTo(to), connected());
+  const second = await attempt();
+  for (const to of ['C', 'A']) await second.take(letterTo(to), connected());
+  await expect(second.take(letterTo('D'), connected())).rejects.toMatchObject({ code: 'too_many_calls' });
+});

@@ -170,3 +170,41 @@ test('a process that never says that it is ready is killed, whoever waits is tol
   expect(await begun()).toBe(3);
   await silent.stop();
 });
+
+test('what a worker said before it ended may be read after that, and keeps nobody waiting', async () => {
+  const [starts, script] = [path.join(folder, 'starts'), path.join(folder, 'late.mjs')];
+  // The second one ends at once, and the third is never ready.
+  await writeFile(
+    script,
+    `import { appendFileSync, readFileSync } from 'node:fs';
+    appendFileSync(${JSON.stringify(starts)}, process.pid + '\\n');
+    const nth = readFileSync(${JSON.stringify(starts)}, 'utf8').trim().split('\\n').length;
+    if (nth === 1) process.send({ descriptions: ['a worker'] });
+    if (nth === 2) process.exit(1);
+    setInterval(() => undefined, 1000);
+    process.on('disconnect', () => process.exit());`,
+  );
+  let begun = 0;
+  const late = new SupervisedProcess(
+    {
+      ...kind(script),
+      spawn: () => {
+        begun++;
+        return fork(script, [], { execArgv: [] });
+      },
+      whenReady: (child, ready) =>
+        begun === 2
+          ? child.once('exit', () => setImmediate(() => ready(['a worker'])))
+          : child.on('message', () => ready(['a worker'])),
+    },
+    {},
+  );
+  await late.up();
+  process.kill(late.pid!, 'SIGKILL');
+  await until(
+    async () => begun === 3 || undefined,
+    60_000,
+    () => 'it was not started again',
+  );
+  await late.stop();
+});

@@ -1,0 +1,127 @@
+import { mkdir } from 'node:fs/promises';
+import path from 'node:path';
+import { demonstrationCorpus } from '../../../activities/training/corpus.ts';
+import { settingsFor } from '../../../cli/stack-with-workers.ts';
+import { ids } from '../../../core/names.ts';
+import type { Role } from '../../../core/names.ts';
+import type { ModelConfig } from '../../../core/model/config.ts';
+import { SPECIAL_TOKENS } from '../../../engine/dialect/gradus/special-tokens.ts';
+import { initialWeights } from '../../../engine/learner/initial-weights.ts';
+import { newModelFiles } from '../../../engine/new-model-files.ts';
+import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
+import { trainTokenizer } from '../../../engine/tokenizer/train-bpe.ts';
+import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';
+import { startStack } from '../../../infra/dev/stack.ts';
+import { ObjectStore } from '../../../store/objects/object-store.ts';
+import { importModel } from '../../../store/training/import-model.ts';
+import { readSteps } from '../../../store/training/step-facts.ts';
+import { startWorkers } from '../../../workers/all-in-one.ts';
+import { CASE_MODEL } from '../../support/engine/learner-cases.ts';
+import { isDone } from '../../support/ended.ts';
+import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
+import { RunClient } from '../../support/run-client.ts';
+import { tinySpec } from '../../support/tiny-spec.ts';
+import { writeQwen3 } from './base-model.ts';
+import { SkyRlServer } from './skyrl-server.ts';
+
+export interface TrainedAndKilled {
+  what: string;
+  steps: number;
+  /** Steps whose weights or loss are others than those of the run that nobody disturbed. */
+  differing: number;
+  held: boolean;
+}
+
+const PROCESSES: Role[][] = [['orchestrator', 'verifier', 'tool'], ['rollout'], ['learner']];
+
+function specOf(sampledAt?: string) {
+  const { model: _, stages, ...rest } = tinySpec({ maxSteps: 3, groupsPerStep: 4, groupsPerWorkflow: 4 });
+  const [warmStart, rl] = stages;
+  return {
+    ...rest,
+    model: { from: 'brought', lora: { rank: 4, alpha: 32 } },
+    ...(sampledAt !== undefined && { policy: { kind: 'http', server: 'tinker', urls: [sampledAt] } }),
+    stages: [
+      {
+        ...warmStart,
+        optimizer: { ...warmStart.optimizer, maxGradientNorm: 0 },
+        updatesPerRound: 8,
+        maxRounds: 1,
+      },
+      { ...rl, optimizer: { maxGradientNorm: 0 }, algorithm: { ...rl.algorithm, beta: 0 } },
+    ],
+  };
+}
+
+/**
+ * Whole runs on SkyRL's server, which trains them and then also samples them: one that nobody disturbs, and one whose
+ * learner's worker is killed in a step, and whose server and workers are killed together in a later one.
+ */
+export async function trainAndKill(
+  python: string,
+  folder: string,
+  say: (text: string) => void,
+): Promise<TrainedAndKilled[]> {
+  const tokenizer = JSON.stringify(
+    trainTokenizer(demonstrationCorpus([calculatorEnvironment()], 50), 400, SPECIAL_TOKENS),
+  );
+  const config: ModelConfig = {
+    ...CASE_MODEL,
+    vocabSize: Tokenizer.fromJson(tokenizer).vocabSize,
+    maxPositions: 128,
+    attentionHeads: 2,
+    keyValueHeads: 1,
+    headSize: 16,
+    queryKeyNorm: true,
+  };
+  const model = path.join(folder, 'brought');
+  await writeQwen3(model, config, initialWeights(config, 3), newModelFiles(config, tokenizer));
+  const state = path.join(folder, 'skyrl');
+  await mkdir(state);
+  const server = await SkyRlServer.start({ python, model, folder: state });
+  const stack = await startStack(path.join(folder, 'stack'), { ui: false });
+  const settings = settingsFor(stack, { GRADUS_TINKER_URL: server.url });
+  const logFile = path.join(folder, 'workers.log');
+  const workers = await startWorkers(settings, { processes: PROCESSES, logFile });
+  const store = await ObjectStore.connect(settings.store);
+  const runs = await RunClient.connect(settings);
+  const factsOf = async (run: string) =>
+    (await readSteps(store, run)).map(({ stage, stageStep, learner, checkpoint }) =>
+      JSON.stringify([stage, stageStep, learner?.loss ?? null, checkpoint.weights]),
+    );
+  try {
+    await importModel(store, model, 'brought');
+    const made: TrainedAndKilled[] = [];
+    for (const [how, sampledAt, roles] of [
+      ['trains', undefined, ['learner']],
+      ['trains-and-samples', server.url, ['learner', 'rollout']],
+    ] as const) {
+      const spec = specOf(sampledAt);
+      const begun = Date.now();
+      const alone = await (await runs.start(`alone-${how}`, spec)).result();
+      if (!isDone(alone.end)) throw new Error(`the run that nobody disturbed ended as ${alone.end}`);
+      say(`a run that SkyRL ${how} ended after ${Math.round((Date.now() - begun) / 1000)} s`);
+      const name = `killed-${how}`;
+      const handle = await runs.start(name, spec);
+      await killInActivity({ workers, runs }, () => ids.stage(name, 'warm-start'), 'trainStep', 'learner');
+      await runs.progress(handle, ({ step }) => step?.stage === 'rl' && step.stageStep >= 1, 1_200_000);
+      await server.restart();
+      await killAndReplace(workers, ...roles);
+      const killed = await handle.result();
+      const [quiet, other] = [await factsOf(`alone-${how}`), await factsOf(name)];
+      const differing = quiet.filter((facts, i) => facts !== other[i]).length;
+      const what = `a whole run that SkyRL ${how}, killed`;
+      const same = quiet.length === other.length && killed.checkpoint.weights === alone.checkpoint.weights;
+      const one = { what, steps: quiet.length, differing, held: differing === 0 && same };
+      say(JSON.stringify(one));
+      made.push(one);
+    }
+    return made;
+  } finally {
+    await runs.close();
+    store.close();
+    await workers.stop();
+    await stack.stop();
+    await server.kill();
+  }
+}
