@@ -326,7 +326,7 @@ export class AgentEpisode {
     if (running) return this.toBeTold(running, over);
     const isOver = this.had.has(id) && this.ended !== 'closed' ? undefined : this.overRefusal();
     if (isOver) return this.refuseWhenTold(isOver);
-    const isTooLarge = this.sizeRefusal(ask, place);
+    const isTooLarge = this.had.has(id) ? undefined : this.sizeRefusal(ask, place);
     if (isTooLarge) return this.refuseWhenTold(isTooLarge);
     const beginning = this.beginningOf(ask, place);
     const hasNoRoom = this.roomRefusal(beginning);
@@ -389,13 +389,21 @@ export class AgentEpisode {
   private sizeRefusal({ tools }: Ask, { parent, added }: Place): Problem | undefined {
     const { maxPositions } = this.options;
     const most = maxPositions * MOST_BYTES_A_TOKEN;
-    const bytes = Buffer.byteLength(JSON.stringify([added, tools]));
+    const toolBytes = bytesOf(tools);
+    if (toolBytes > MOST_TOOL_BYTES)
+      return new Problem(
+        400,
+        'tools_too_large',
+        `The descriptions of tools may have ${MOST_TOOL_BYTES} bytes, and these have ${toolBytes}`,
+        'tools',
+      );
+    const bytes = bytesOf(added);
     if (bytes <= most) return undefined;
     if (parent) this.ended ??= 'tokens';
     return new Problem(
       400,
       'context_length_exceeded',
-      `The request adds ${bytes} bytes of messages and tools, and the model holds ${maxPositions} tokens: of more than ${most} bytes none would fit`,
+      `The request adds ${bytes} bytes of messages, and the model holds ${maxPositions} tokens: of more than ${most} bytes none would fit`,
       'messages',
     );
   }
@@ -498,8 +506,12 @@ export class AgentEpisode {
   }
 }
 
-/** Texts have some four; no conversation has as many in the mean. */
+/** Texts have some four; we know of no conversation that has as many in the mean. */
 const MOST_BYTES_A_TOKEN = 32;
+/** Not every dialect writes them, so that they are not held against what the model holds. */
+const MOST_TOOL_BYTES = 2 ** 20;
+
+const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
 const digestOf = (value: unknown): string =>
   sha256Hex(new TextEncoder().encode(canonicalJson(JSON.parse(JSON.stringify(value)) as Json)));

@@ -6,8 +6,8 @@ const MIB = 2 ** 20;
 const SMALL = 2 ** 16;
 
 /**
- * Bounds the bodies of requests, each and those together that are being read: half of a request may stay as long as its client
- * does. Bytes. Whoever reads a body that is too large is thrown the Problem.
+ * Bounds the bodies of requests, each and those together that are not answered yet: half of a request may stay as long as its
+ * client does. Bytes. Throws the Problem, whatever a handler makes of a body that ends with it.
  */
 export function bodyLimit({ each = 32 * MIB, together = 128 * MIB } = {}): MiddlewareHandler {
   let underWay = 0;
@@ -26,24 +26,27 @@ export function bodyLimit({ each = 32 * MIB, together = 128 * MIB } = {}): Middl
     if (!body || (declared !== undefined && Number(declared) <= SMALL)) return next();
     let size = 0;
     let answered = false;
+    let refused: Problem | undefined;
     const counted = body.pipeThrough(
       new TransformStream<Uint8Array, Uint8Array>({
         transform(chunk, controller) {
           if (answered) return;
           size += chunk.length;
           underWay += chunk.length;
-          if (size > each) controller.error(tooLarge());
-          else if (underWay > together) controller.error(tooMuch());
+          if (size > each) refused = tooLarge();
+          else if (underWay > together) refused = tooMuch();
+          if (refused) controller.error(refused);
           else controller.enqueue(chunk);
         },
       }),
     );
     c.req.raw = new Request(c.req.raw, { body: counted, duplex: 'half' } as RequestInit);
     try {
-      return await next();
+      await next();
     } finally {
       answered = true;
       underWay -= size;
     }
+    if (refused) throw refused;
   };
 }

@@ -106,7 +106,7 @@ export class EpisodeTools {
   /** Begun by this process, which knows what became of them. */
   private readonly own = new Set<string>();
   private readonly by = randomUUID();
-  /** Of the calls that were begun. */
+  /** Of the calls that this attempt has asked for. */
   private bytes = 0;
   /** What was first asked for under an Idempotency-Key, by its id. */
   private readonly keyed = new Map<string, string>();
@@ -165,7 +165,7 @@ export class EpisodeTools {
       if (gone.aborted) lose();
       else gone.addEventListener('abort', lose, { once: true });
     }
-    this.unasked.delete(id);
+    if (this.unasked.delete(id)) this.bytes += bytes;
     const known = this.made.get(id) ?? this.running.get(id);
     if (known) return known;
     const make = (): Promise<MadeCall> => this.makeOnce(id, call);
@@ -228,10 +228,12 @@ export class EpisodeTools {
     }
     for (const [id, { nth, call }] of this.begun) {
       this.lastNth = Math.max(this.lastNth, nth);
-      this.bytes += bytesOf(call);
       const digest = digestOf([call.name, call.arguments]);
       if (startsOver) this.unasked.add(id);
-      else this.counts.set(digest, (this.counts.get(digest) ?? 0) + 1);
+      else {
+        this.bytes += bytesOf(call);
+        this.counts.set(digest, (this.counts.get(digest) ?? 0) + 1);
+      }
     }
   }
 

@@ -15,6 +15,7 @@ import type { ProposerArm } from '../../core/schema/stages/self-play.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import { agreedOn, labelFacts, labelled, labelsOf } from '../../core/training/labels.ts';
 import type { TaskLabel } from '../../core/training/labels.ts';
+import { scoreOf } from '../../core/training/league.ts';
 import { trainedRoles } from '../../core/training/roles.ts';
 import { rewardProposals, sortOut } from '../../core/training/proposals.ts';
 import type {
@@ -24,7 +25,7 @@ import type {
   StepProposal,
   StepProposals,
 } from '../../core/training/proposals.ts';
-import type { LabelFacts, RoleRewards } from '../../core/training/step-facts.ts';
+import type { RoleRewards } from '../../core/training/step-facts.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import type { HostCaller } from '../../environments/host/hosted-environment.ts';
@@ -121,6 +122,7 @@ export async function rewardStepProposals(
   const solved = solvedOf(proposals, solver, reward);
   const voted = labels && votedOf(proposals, labels);
   const rewards = rewardProposals(proposals.episodes, voted ?? solved, by);
+  const score = scoreOf(by, proposals.episodes.flat(), voted ?? solved);
   const judged: GroupResult[] = [];
   for (const [g, group] of groups.entries()) {
     const episodes = group.episodes.map((episode, e) => ({
@@ -165,18 +167,14 @@ export async function rewardStepProposals(
       trials: sum(({ trials }) => trials),
       kept: Object.values(proposals.counts).reduce((total, one) => total + one, 0),
       source: proposals.source?.sha256 ?? null,
-      ...(voted && { labels: { ...labelFacts(reward, labels), ...votesOf(voted) } }),
+      ...(score && { score }),
+      ...(labels && { labels: labelFacts(reward, labels) }),
     },
     spans: [{ part: 'verification', start, end: Date.now() }],
   };
 }
 
 const nameOf = (place: MadePlace): string => `${armName(place)}#${place.index}`;
-
-const votesOf = (voted: readonly Solved[]): Pick<LabelFacts, 'agreed' | 'votes'> => ({
-  agreed: voted.reduce((total, { successes }) => total + successes, 0),
-  votes: voted.reduce((total, { trials }) => total + trials, 0),
-});
 
 /** How the solver's samples voted on each task that the step has made. */
 function votedOf(

@@ -2,8 +2,11 @@ import type { RandomStream } from '../random.ts';
 import type { LeagueDraw, Opponent } from '../schema/stages/earlier-policy.ts';
 import type { RlStageSpec } from '../schema/stages/rl.ts';
 import type { SelfPlaySpec } from '../schema/stages/self-play.ts';
+import { namedIn } from './earlier-policies.ts';
+import { learnabilityOf } from './proposals.ts';
+import type { Solved, StepProposal } from './proposals.ts';
 import { playedRoles } from './roles.ts';
-import type { SelfPlayFacts } from './step-facts.ts';
+import type { Score, SelfPlayFacts } from './step-facts.ts';
 
 // A league is several opponents of a stage of self-play, one of which a step meets: alike (fictitious self-play, Heinrich et
 // al., ICML 2015), or by how the policy fares against each (prioritized, Vinyals et al. 2019, 10.1038/s41586-019-1724-z).
@@ -17,7 +20,10 @@ export interface OpponentRecord {
 /** By the opponent's stage; who was never met is not in it. */
 export type LeagueRecord = Record<string, OpponentRecord>;
 
-/** Per step, met or not: who was not met for long is as unknown as at first. */
+/**
+ * What is left of a record after as many steps as there are opponents, met or not: who was not met for long is as unknown as at
+ * first. Of a longer league records last longer, or they would say nothing.
+ */
 const DECAY = 0.9;
 
 /** AlphaStar's f_hard with its exponent for main agents, and f_var, of the score against an opponent. */
@@ -43,19 +49,33 @@ export function drawOpponent(
 }
 
 /**
- * The score of a step in [0, 1] against the opponent that it met: of a solver the part of its samples of new tasks that
- * succeed, or of its votes that are the majority's where these are the labels, and 1 where no proposal was a new task; of a
- * proposer the mean reward of its proposals, within these bounds. null: nothing could be judged.
+ * How a step went for the policy against its opponent, where that is what opponents are drawn by. Of a solver: of its samples of
+ * new tasks those that succeed, or that give the majority's answer where this is the label; one success where no proposal was a
+ * new task. Of a proposer: how much there is to learn from what it proposed, whatever it is paid for what is no task.
  */
-export function scoreOf(how: Pick<SelfPlaySpec, 'proposer' | 'solver'>, facts: SelfPlayFacts): number | null {
-  const { labels, successes, trials, made, known, invalid, malformed, setAside } = facts;
-  const { rewardSum, rewardCount } = facts.proposer;
-  if (playedRoles(how).proposer)
-    return rewardCount === 0 ? null : Math.min(1, Math.max(0, rewardSum / rewardCount));
-  if (made === 0) return known + invalid + malformed + setAside > 0 ? 1 : null;
-  const [good = 0, of = 0] = labels ? [labels.agreed, labels.votes] : [successes, trials];
-  return of === 0 ? null : good / of;
+export function scoreOf(
+  how: Pick<SelfPlaySpec, 'proposer' | 'solver' | 'learnability'>,
+  proposals: readonly StepProposal[],
+  solved: readonly Solved[],
+): Score | undefined {
+  if (drawOf(how) === 'uniform') return undefined;
+  const played = solved.filter(({ trials }) => trials > 0);
+  if (playedRoles(how).proposer) {
+    const tasks = proposals.flatMap((one) => (one.kind === 'made' ? [solved[one.task]!] : []));
+    const learnable = tasks.flatMap((one) => (one.trials > 0 ? [learnabilityOf(one, how.learnability)] : []));
+    return { sum: learnable.reduce((a, b) => a + b, 0), count: learnable.length };
+  }
+  // Where nobody could say what a proposal is, it may have been a task.
+  if (solved.length === 0 && proposals.length > 0 && proposals.every(({ kind }) => kind !== 'unjudged'))
+    return { sum: 1, count: 1 };
+  return {
+    sum: played.reduce((sum, { successes }) => sum + successes, 0),
+    count: played.reduce((sum, { trials }) => sum + trials, 0),
+  };
 }
+
+const drawOf = ({ proposer, solver }: Pick<SelfPlaySpec, 'proposer' | 'solver'>): LeagueDraw =>
+  (proposer ?? solver)?.draw ?? 'uniform';
 
 /** The record after a step, where its stage draws opponents by it. */
 export function leagueAfter(
@@ -63,16 +83,26 @@ export function leagueAfter(
   { league = {} }: { league?: LeagueRecord },
   facts: SelfPlayFacts,
 ): { league?: LeagueRecord } {
-  const { draw = 'uniform' } = how?.proposer ?? how?.solver ?? {};
-  if (!how || draw === 'uniform' || facts.opponent === undefined) return {};
-  return { league: recordMeeting(league, facts.opponent, scoreOf(how, facts)) };
+  const { opponent, score } = facts;
+  if (!how || opponent === undefined || score === undefined) return {};
+  const known = score.count === 0 ? null : score.sum / score.count;
+  return { league: recordMeeting(league, opponent, known, opponentsIn(how)) };
 }
 
-/** The record after a step that met `opponent`. */
-export function recordMeeting(before: LeagueRecord, opponent: string, score: number | null): LeagueRecord {
+const opponentsIn = ({ proposer, solver }: Pick<SelfPlaySpec, 'proposer' | 'solver'>): number =>
+  [proposer ?? solver].flatMap((one) => (one ? namedIn(one) : [])).length;
+
+/** The record after a step that met `opponent`, one of so many. */
+export function recordMeeting(
+  before: LeagueRecord,
+  opponent: string,
+  score: number | null,
+  opponents: number,
+): LeagueRecord {
+  const left = DECAY ** (1 / opponents);
   const next: LeagueRecord = {};
-  for (const [name, { score: sum, steps }] of Object.entries(before))
-    next[name] = { score: sum * DECAY, steps: steps * DECAY };
+  for (const [name, one] of Object.entries(before))
+    next[name] = { score: one.score * left, steps: one.steps * left };
   if (score === null) return next;
   const { score: sum, steps } = next[opponent] ?? { score: 0, steps: 0 };
   return { ...next, [opponent]: { score: sum + score, steps: steps + 1 } };

@@ -176,8 +176,16 @@ export interface SelfPlayFacts {
   source: string | null;
   /** The stage whose policy played the other role; absent where the policy played both. */
   opponent?: string;
+  /** How the policy fared against the opponent, within [0, 1] each; absent where none is drawn by it. */
+  score?: Score;
   /** Of a stage whose labels are the majority's; absent of others. */
   labels?: LabelFacts;
+}
+
+/** A sum over so many; nothing can be said where these are 0. */
+export interface Score {
+  sum: number;
+  count: number;
 }
 
 /** Of the tasks that the solver's samples of a step have voted on. Each is one of those from `tooFew` to `learnt`. */
@@ -197,9 +205,6 @@ export interface LabelFacts {
   /** Labels that the environment's verifier passes, of those of which it can say. */
   right: number;
   checked: number;
-  /** Votes for the answer of the majority, and all votes, of tasks that the step has made; absent of steps from before these. */
-  agreed?: number;
-  votes?: number;
 }
 
 /** Over the episodes of a role whose reward may be trained on. */

@@ -1,4 +1,4 @@
-import { rolloutsPrefix, stepsPrefix, takenKey, takenPrefix } from '../keys.ts';
+import { rolloutsPrefix, takenKey, takenPrefix } from '../keys.ts';
 import { inParallel } from '../in-parallel.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
 import { rolloutKeys } from '../rollout/trajectories.ts';
@@ -11,7 +11,7 @@ export const stepOfRollout = (run: string, stage: string, key: string): number =
 
 /**
  * As `rolloutKeys`, of the steps that are done. A stage that collects ahead and ends, or is stopped in the middle of a step,
- * leaves groups of other steps besides, as many as it had time for. All groups of a run from before steps left facts.
+ * leaves groups of other steps besides, as many as it had time for.
  */
 export async function doneRolloutKeys(
   store: ObjectStore,
@@ -22,16 +22,10 @@ export async function doneRolloutKeys(
   const keys = await rolloutKeys(store, run, stage, options);
   const done = new Set(await doneSteps(store, run, stage, options));
   const journal = new Set((await store.list(takenPrefix(run, stage), options)).map(({ key }) => key));
-  if (done.size + journal.size === 0 && (await isWithoutFacts(store, run, options))) return keys;
   if (journal.size === 0) return keys.filter((key) => done.has(stepOfRollout(run, stage, key)));
   // A step of an asynchronous stage takes groups of other steps.
   const steps = [...done].filter((step) => journal.has(takenKey(run, stage, step)));
   const taken = await inParallel(steps, (step) => takenRollouts(store, { run, stage, step }, options));
   const names = new Set(taken.flatMap((of) => of ?? []));
   return keys.filter((key) => names.has(key));
-}
-
-async function isWithoutFacts(store: ObjectStore, run: string, options: CallOptions): Promise<boolean> {
-  const { keys, folders } = await store.listFolder(stepsPrefix(run), options);
-  return keys.length === 0 && folders.length === 0;
 }

@@ -54,6 +54,7 @@ const facts = jsonCodec<StepFacts & { format: string }>(
             trials: count,
             kept: count,
             opponent: z.string().optional(),
+            score: z.looseObject({ sum: count, count }).optional(),
             labels: z
               .looseObject({
                 tasks: count,
@@ -65,8 +66,6 @@ const facts = jsonCodec<StepFacts & { format: string }>(
                 shareSum: count,
                 right: count,
                 checked: count,
-                agreed: count.optional(),
-                votes: count.optional(),
               })
               .optional(),
           })
@@ -121,6 +120,7 @@ const facts = jsonCodec<StepFacts & { format: string }>(
       })
       .optional(),
     movingMeans: counts.optional(),
+    league: z.record(z.string(), z.looseObject({ score: count, steps: count })).optional(),
     alarms: z.array(
       z.looseObject({
         name: z.string(),
@@ -202,7 +202,7 @@ export async function stepPlaces(
     });
 }
 
-/** The steps of a stage that have left facts, in order: those that are done. A run that is older than they are has none. */
+/** The steps of a stage that have left facts, in order: those that are done. */
 export async function doneSteps(
   store: ObjectStore,
   run: string,

@@ -162,8 +162,6 @@ test('of an asynchronous stage it is the groups that its steps have taken', asyn
 test('a stage that was stopped in its first step has left none, whatever it had the time for', async () => {
   const run = 'first-step';
   for (const step of [1, 2]) await keep(run, step);
-  // Its run has done a step of an earlier stage, so it is none from before steps left facts.
-  await putStepFacts(store, run, someStep({ stage: 'before', stageStep: 1 }));
   await expect(curriculum.collectStored(await request(run, { count: 10 }), signal)).rejects.toThrow();
   expect(await doneRolloutKeys(store, run, 'rl')).toEqual([]);
 });

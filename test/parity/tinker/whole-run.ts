@@ -27,9 +27,17 @@ import { SkyRlServer } from './skyrl-server.ts';
 export interface TrainedAndKilled {
   what: string;
   steps: number;
-  /** Steps whose weights or loss are others than those of the run that nobody disturbed. */
+  /** Steps whose weights or loss are others than those of a first run that nobody disturbed. */
   differing: number;
+  /** What these differ by at most, in the loss. */
+  lossApart: number;
+  /** Whether nothing differs. */
   held: boolean;
+}
+
+interface Facts {
+  loss: number;
+  weights: string;
 }
 
 const PROCESSES: Role[][] = [['orchestrator', 'verifier', 'tool'], ['rollout'], ['learner']];
@@ -86,12 +94,29 @@ export async function trainAndKill(
   const store = await ObjectStore.connect(settings.store);
   const runs = await RunClient.connect(settings);
   const factsOf = async (run: string) =>
-    (await readSteps(store, run)).map(({ stage, stageStep, learner, checkpoint }) =>
-      JSON.stringify([stage, stageStep, learner?.loss ?? null, checkpoint.weights]),
+    (await readSteps(store, run)).map(({ learner, checkpoint }) => ({
+      loss: learner?.loss ?? 0,
+      weights: checkpoint.weights,
+    }));
+  const made: TrainedAndKilled[] = [];
+  const put = (what: string, one: Facts[], other: Facts[]): void => {
+    const others = one.filter(
+      ({ loss, weights }, i) => other[i]?.loss !== loss || other[i].weights !== weights,
     );
+    const lossApart = Math.max(0, ...one.map(({ loss }, i) => Math.abs(loss - (other[i]?.loss ?? Infinity))));
+    const steps = Math.max(one.length, other.length);
+    const compared = {
+      what,
+      steps,
+      differing: others.length,
+      lossApart,
+      held: others.length === 0 && lossApart === 0,
+    };
+    say(JSON.stringify(compared));
+    made.push(compared);
+  };
   try {
     await importModel(store, model, 'brought');
-    const made: TrainedAndKilled[] = [];
     for (const [how, sampledAt, roles] of [
       ['trains', undefined, ['learner']],
       ['trains-and-samples', server.url, ['learner', 'rollout']],
@@ -101,20 +126,21 @@ export async function trainAndKill(
       const alone = await (await runs.start(`alone-${how}`, spec)).result();
       if (!isDone(alone.end)) throw new Error(`the run that nobody disturbed ended as ${alone.end}`);
       say(`a run that SkyRL ${how} ended after ${Math.round((Date.now() - begun) / 1000)} s`);
+      // What sampling by itself is not equal in, no kill has changed.
+      await (await runs.start(`again-${how}`, spec)).result();
+      put(
+        `a whole run that SkyRL ${how}, again`,
+        await factsOf(`alone-${how}`),
+        await factsOf(`again-${how}`),
+      );
       const name = `killed-${how}`;
       const handle = await runs.start(name, spec);
       await killInActivity({ workers, runs }, () => ids.stage(name, 'warm-start'), 'trainStep', 'learner');
       await runs.progress(handle, ({ step }) => step?.stage === 'rl' && step.stageStep >= 1, 1_200_000);
       await server.restart();
       await killAndReplace(workers, ...roles);
-      const killed = await handle.result();
-      const [quiet, other] = [await factsOf(`alone-${how}`), await factsOf(name)];
-      const differing = quiet.filter((facts, i) => facts !== other[i]).length;
-      const what = `a whole run that SkyRL ${how}, killed`;
-      const same = quiet.length === other.length && killed.checkpoint.weights === alone.checkpoint.weights;
-      const one = { what, steps: quiet.length, differing, held: differing === 0 && same };
-      say(JSON.stringify(one));
-      made.push(one);
+      await handle.result();
+      put(`a whole run that SkyRL ${how}, killed`, await factsOf(`alone-${how}`), await factsOf(name));
     }
     return made;
   } finally {

@@ -172,8 +172,22 @@ test('what cannot fit is refused before its tokens are counted, which would take
     message: expect.stringContaining('the model holds 4000 tokens') as string,
   });
   expect(() => episode.countTokens(large)).toThrow('none would fit');
-  const tools = [{ name: 'send', description: '7'.repeat(1e6), parameters: {} }];
-  await expect(episode.take({ ...ask('hi'), tools }, sent())).rejects.toThrow('messages and tools');
+  const toolsOf = (bytes: number) => [{ name: 'send', description: '7'.repeat(bytes), parameters: {} }];
+  const described = episode.take({ ...ask('hi'), tools: toolsOf(2e6) }, sent());
+  await expect(described).rejects.toMatchObject({ status: 400, code: 'tools_too_large' });
   // Its tokens take some two seconds for each megabyte.
   expect(performance.now() - before).toBeLessThan(20_000);
+});
+
+test('tools that are described at length are refused by no model that does not read them', async () => {
+  const episode = await open('described');
+  const tools = [{ name: 'send', description: 'Sends. '.repeat(30_000), parameters: {} }];
+  const first = await episode.take({ ...ask('hi'), tools }, sent());
+  const messages = [
+    ...ask('hi').messages,
+    { role: 'assistant' as const, content: first.text },
+    { role: 'user' as const, content: 'more' },
+  ];
+  await episode.take({ ...ask(''), messages, tools }, sent());
+  expect(episode.ended).toBeNull();
 });

@@ -9,9 +9,14 @@ function served() {
   const app = new Hono();
   app.onError((error, c) => c.json({ code: (error as Problem).code }, (error as Problem).status));
   app.use(bodyLimit(LIMITS));
+  // As MCP's server does: whatever is wrong with a body is called a mistake in it.
+  app.post('/deaf', async (c) => {
+    await c.req.arrayBuffer().catch(() => undefined);
+    return c.json({ code: 'parse_error' }, 400);
+  });
   app.post('/', async (c) => c.json({ bytes: (await c.req.arrayBuffer()).byteLength }));
-  return (body: Uint8Array | ReadableStream<Uint8Array>, headers: Record<string, string> = {}) =>
-    app.request('/', { method: 'POST', body, headers, duplex: 'half' } as RequestInit);
+  return (body: Uint8Array | ReadableStream<Uint8Array>, headers: Record<string, string> = {}, path = '/') =>
+    app.request(path, { method: 'POST', body, headers, duplex: 'half' } as RequestInit);
 }
 
 /** A body of which so many bytes have come. */
@@ -35,6 +40,8 @@ test('a body that is too large is refused, whether it says so or not', async () 
   expect([declared.status, await declared.json()]).toEqual([413, refused]);
   const streamed = await ask(halfOf(LIMITS.each + 1).body);
   expect([streamed.status, await streamed.json()]).toEqual([413, refused]);
+  const deaf = await ask(halfOf(LIMITS.each + 1).body, {}, '/deaf');
+  expect([deaf.status, await deaf.json()]).toEqual([413, refused]);
 });
 
 test('halves of requests are bounded together, and give their room back however they end', async () => {

@@ -328,3 +328,20 @@ test('an agent that calls otherwise when it starts over has as many calls as any
   for (const to of ['C', 'A']) await second.take(letterTo(to), connected());
   await expect(second.take(letterTo('D'), connected())).rejects.toMatchObject({ code: 'too_many_calls' });
 });
+
+test('and as many bytes', async () => {
+  const store = memory();
+  const offered = withoutSession(async () => async () => ({ observation: { text: 'made' } }));
+  const attempt = () =>
+    EpisodeTools.open(
+      { ...offered, mostCalls: 100 },
+      { store, folder: 'agent', startsOver: true, onBroken: () => undefined },
+    );
+  const fill = async (tools: EpisodeTools, letter: string): Promise<void> => {
+    for (let i = 0; i < 16; i++) await tools.take(letterTo(`${i}${letter.repeat(1e6)}`), connected());
+    const one = tools.take(letterTo(letter.repeat(9e5)), connected());
+    await expect(one).rejects.toMatchObject({ code: 'arguments_too_large' });
+  };
+  await fill(await attempt(), 'a');
+  await fill(await attempt(), 'b');
+});

@@ -2,9 +2,16 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RandomStream } from '../../../../core/random.ts';
 import type { LeagueDraw } from '../../../../core/schema/stages/earlier-policy.ts';
-import { drawOpponent, recordMeeting, scoreAgainst, scoreOf } from '../../../../core/training/league.ts';
+import {
+  drawOpponent,
+  leagueAfter,
+  recordMeeting,
+  scoreAgainst,
+  scoreOf,
+} from '../../../../core/training/league.ts';
 import type { LeagueRecord } from '../../../../core/training/league.ts';
-import type { SelfPlayFacts } from '../../../../core/training/step-facts.ts';
+import type { Solved, StepProposal } from '../../../../core/training/proposals.ts';
+import type { Score } from '../../../../core/training/step-facts.ts';
 
 const NAMES = ['easy', 'even', 'hard'];
 
@@ -53,13 +60,14 @@ describe('an opponent of a league', () => {
         }),
         (meetings) => {
           const record = meetings.reduce<LeagueRecord>(
-            (before, [name, score]) => recordMeeting(before, name, score),
+            (before, [name, score]) => recordMeeting(before, name, score, NAMES.length),
             {},
           );
+          // What is left of meetings adds up to 1 / (1 - 0.9^(1/3)) steps at most.
+          const most = 1 / (1 - 0.9 ** (1 / 3));
           for (const name of NAMES) {
-            // 0.9 a step leaves at most ten steps of meetings.
-            expect(scoreAgainst(record[name])).toBeGreaterThanOrEqual(0.5 / 11 - 1e-9);
-            expect(scoreAgainst(record[name])).toBeLessThanOrEqual(10.5 / 11 + 1e-9);
+            expect(scoreAgainst(record[name])).toBeGreaterThanOrEqual(0.5 / (most + 1) - 1e-9);
+            expect(scoreAgainst(record[name])).toBeLessThanOrEqual((most + 0.5) / (most + 1) + 1e-9);
           }
         },
       ),
@@ -68,68 +76,115 @@ describe('an opponent of a league', () => {
 
   test('that becomes easy is met less, and looked at again in time', () => {
     let record: LeagueRecord = {};
-    for (let i = 0; i < 30; i++) record = recordMeeting(record, 'easy', 1);
+    for (let i = 0; i < 30; i++) record = recordMeeting(record, 'easy', 1, 3);
     const weight = (): number => (1 - scoreAgainst(record['easy'])) ** 2;
-    const learnt = weight();
-    expect(learnt).toBeLessThan(0.003);
-    for (let i = 0; i < 30; i++) record = recordMeeting(record, 'hard', 0);
-    expect(weight()).toBeGreaterThan(30 * learnt);
+    const mastered = weight();
+    expect(mastered).toBeLessThan(0.003);
+    for (let i = 0; i < 90; i++) record = recordMeeting(record, 'hard', 0, 3);
+    expect(weight()).toBeGreaterThan(30 * mastered);
+  });
+
+  /** The part of steps that meet the one opponent of a league which is not mastered. */
+  function metAmong(opponents: number, draw: LeagueDraw, score: number, steps = 30_000): number {
+    const names = Array.from({ length: opponents }, (_, i) => `opponent-${i}`);
+    let record: LeagueRecord = {};
+    let met = 0;
+    for (let step = 0; step < steps; step++) {
+      const at = drawOpponent(names, { draw }, record, new RandomStream(3, 'opponent', step));
+      if (at === 0) met++;
+      record = recordMeeting(record, names[at]!, at === 0 ? score : 1, opponents);
+    }
+    return met / steps;
+  }
+
+  test.each([
+    [2, 0.9, 0.6],
+    [8, 0.7, 0.3],
+    [64, 0.4, 0.05],
+  ])('of %d of which all others are mastered is met most', (opponents, hard, variance) => {
+    expect(metAmong(opponents, 'hard', 0.2)).toBeGreaterThan(hard);
+    expect(metAmong(opponents, 'variance', 0.5)).toBeGreaterThan(variance);
   });
 });
 
 describe('the score of a step', () => {
-  const facts = (over: Partial<SelfPlayFacts>): SelfPlayFacts => ({
-    proposer: { rewardSum: 3, rewardCount: 12 },
-    solver: { rewardSum: 0, rewardCount: 0 },
-    proposals: 12,
-    made: 10,
-    repeated: 0,
-    known: 0,
-    invalid: 2,
-    malformed: 0,
-    setAside: 0,
-    successes: 16,
-    trials: 80,
-    kept: 10,
-    source: null,
-    ...over,
-  });
-  const labels = {
-    tasks: 10,
-    tooFew: 0,
-    undecided: 0,
-    tooHard: 0,
-    tooEasy: 0,
-    learnt: 10,
-    shareSum: 6,
-    right: 10,
-    checked: 10,
-    agreed: 60,
-    votes: 80,
-  };
-  const meets = { solver: { proposer: { stage: NAMES } }, proposer: { solver: { stage: NAMES } } };
+  const made = (task: number): StepProposal => ({ kind: 'made', task, first: true, like: `like-${task}` });
+  const invalid: StepProposal = { kind: 'invalid', reason: 'no program' };
+  const unjudged: StepProposal = { kind: 'unjudged' };
+  const solver = { proposer: { stage: NAMES, draw: 'hard' as const }, learnability: 'r-zero' as const };
+  const proposer = { solver: { stage: NAMES, draw: 'hard' as const }, learnability: 'r-zero' as const };
+  const tasks = [
+    { successes: 2, trials: 8 },
+    { successes: 4, trials: 8 },
+  ];
+  const nobody = [{ successes: 0, trials: 0 }];
 
-  test.each<[string, 'solver' | 'proposer', Partial<SelfPlayFacts>, number | null]>([
-    ['a solver is the part of its samples that succeed', 'solver', {}, 0.2],
-    ['a solver goes by votes where these are the labels', 'solver', { labels }, 0.75],
-    ['a solver whose opponent makes no new task is all', 'solver', { made: 0, trials: 0, successes: 0 }, 1],
-    ['a solver that nobody could judge is not known', 'solver', { trials: 0, successes: 0 }, null],
-    ['a solver whose proposals nobody could check', 'solver', { invalid: 0, made: 0, trials: 0 }, null],
-    ['a proposer is its mean reward', 'proposer', {}, 0.25],
-    ['a proposer is no less than 0', 'proposer', { proposer: { rewardSum: -9, rewardCount: 12 } }, 0],
+  test.each<[string, object, StepProposal[], Solved[], Score]>([
     [
-      'a proposer whose rewards are unknown',
-      'proposer',
-      { proposer: { rewardSum: 0, rewardCount: 0 } },
-      null,
+      'a solver is the part of its samples that succeed',
+      solver,
+      [made(0), made(1), invalid],
+      tasks,
+      { sum: 6, count: 16 },
     ],
-  ])('of %s', (_, role, over, score) => {
-    expect(scoreOf(meets[role], facts(over))).toBe(score);
+    [
+      'a solver whose opponent makes no new task is all',
+      solver,
+      [invalid, { kind: 'known' }],
+      [],
+      { sum: 1, count: 1 },
+    ],
+    [
+      'a solver that nobody could judge is not known',
+      solver,
+      [made(0), invalid],
+      nobody,
+      { sum: 0, count: 0 },
+    ],
+    [
+      'a solver whose proposals nobody could check is not known',
+      solver,
+      [unjudged, invalid],
+      [],
+      { sum: 0, count: 0 },
+    ],
+    ['a solver without proposals is not known', solver, [], [], { sum: 0, count: 0 }],
+    [
+      'a proposer is what there is to learn from its tasks',
+      proposer,
+      [made(0), made(1), invalid],
+      tasks,
+      { sum: 1.5, count: 2 },
+    ],
+    [
+      'a proposer whose solver did nothing is not known',
+      proposer,
+      [made(0), invalid],
+      nobody,
+      { sum: 0, count: 0 },
+    ],
+    ['a proposer that made no task is not known', proposer, [invalid, invalid], [], { sum: 0, count: 0 }],
+  ])('of %s', (_, how, proposals, solved, score) => {
+    expect(scoreOf(how as typeof solver, proposals, solved)).toEqual(score);
+  });
+
+  test('is not told where opponents are drawn alike', () => {
+    expect(scoreOf({ ...solver, proposer: { stage: NAMES } }, [made(0)], tasks)).toBeUndefined();
+    expect(leagueAfter({ selfPlay: solver } as never, {}, { opponent: 'even' } as never)).toEqual({});
   });
 
   test('that is not known leaves the record as it is, a step older', () => {
-    expect(recordMeeting({ even: { score: 1, steps: 2 } }, 'hard', null)).toEqual({
-      even: { score: 0.9, steps: 1.8 },
+    const facts = { opponent: 'hard', score: { sum: 0, count: 0 } } as never;
+    const before = { league: { even: { score: 1, steps: 2 } } };
+    const left = 0.9 ** (1 / 3);
+    const after = leagueAfter({ selfPlay: solver } as never, before, facts);
+    expect(after.league).toEqual({ even: { score: left, steps: 2 * left } });
+  });
+
+  test('goes into the record of who was met', () => {
+    const facts = { opponent: 'hard', score: { sum: 6, count: 16 } } as never;
+    expect(leagueAfter({ selfPlay: solver } as never, {}, facts)).toEqual({
+      league: { hard: { score: 0.375, steps: 1 } },
     });
   });
 });
