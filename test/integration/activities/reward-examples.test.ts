@@ -5,6 +5,8 @@ import type { RewardExamplesRequest } from '../../../core/requests.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
 import { putTrajectories } from '../../../store/rollout/trajectories.ts';
+import { putStepFacts } from '../../../store/training/step-facts.ts';
+import { someStep } from '../../support/some-step.ts';
 import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
 import { answered } from '../../support/ladder-groups.ts';
 import { openTestStore } from '../../support/test-store.ts';
@@ -27,9 +29,9 @@ interface Asked {
   session?: Episode['session'];
 }
 
-/** A group of one task: a sample for each score, one after the other. */
-const keep = (run: string, step: number, { index, prompt, scores = [1, 0], steps, session }: Asked) =>
-  putTrajectories(
+/** A group of one task, of a step that is done: a sample for each score, one after the other. */
+const keep = async (run: string, step: number, { index, prompt, scores = [1, 0], steps, session }: Asked) => {
+  await putTrajectories(
     store,
     { run, stage: 'rl', step },
     {
@@ -60,6 +62,8 @@ const keep = (run: string, step: number, { index, prompt, scores = [1, 0], steps
       }),
     },
   );
+  await putStepFacts(store, run, someStep({ stageStep: step }));
+};
 
 async function collected(run: string, over: Partial<RewardExamplesRequest> = {}) {
   const config = { ...smallConfig, vocabSize: 512 };

@@ -30,7 +30,7 @@ const reward: StoredRequest['reward'] = {
 };
 
 /** Two samples of each of two tasks; the second task was learnt from before, and drawn again. */
-const keep = (run: string, step: number, id = 'group-0000') => {
+const begin = (run: string, step: number, id = 'group-0000') => {
   const outcome = (score: number) => ({
     kind: 'scored' as const,
     reward: score,
@@ -53,6 +53,14 @@ const keep = (run: string, step: number, id = 'group-0000') => {
     ]),
   };
   return putTrajectories(store, { run, stage: 'rl', step }, group);
+};
+
+const done = (run: string, stageStep: number) => putStepFacts(store, run, someStep({ stageStep }));
+/** Of a step that is done. */
+const keep = async (run: string, step: number, id?: string) => {
+  const kept = await begin(run, step, id);
+  await done(run, step);
+  return kept;
 };
 
 const request = async (run: string, over: Partial<StoredRequest> = {}): Promise<StoredRequest> => ({
@@ -128,24 +136,22 @@ test('tasks of other levels, and other steps, are left out', async () => {
   await expect(curriculum.collectStored(none, signal)).rejects.toMatchObject({ type: 'no-rollouts' });
 });
 
-const done = (run: string, stageStep: number) => putStepFacts(store, run, someStep({ stageStep }));
-
 test('what a stage that collects ahead leaves of a step that it did not do is no episode to learn from', async () => {
-  for (const step of [1, 2]) await Promise.all([keep('ahead', step), done('ahead', step)]);
+  for (const step of [1, 2]) await keep('ahead', step);
   // An answer to the question of a step is no step.
   await putStepAnswer(store, 'ahead', { stage: 'rl', stageStep: 3, answer: 'stop' });
   const asked = await request('ahead', { count: 10 });
   const plain = await tasksOf(await curriculum.collectStored(asked, signal));
   expect(plain.map(({ task }) => task).toSorted()).toEqual(['1/1', '1/2', '2/1', '2/2']);
   // Another course of the same stage has had the time to begin another step.
-  await keep('ahead', 3);
+  await begin('ahead', 3);
   const later = { ...asked, stage: 'later' };
   expect(await tasksOf(await curriculum.collectStored(later, signal))).toHaveLength(4);
 });
 
 test('of an asynchronous stage it is the groups that its steps have taken', async () => {
   const run = 'asynchronous';
-  for (const step of [1, 2, 3, 4]) await keep(run, step);
+  for (const step of [1, 2, 3, 4]) await begin(run, step);
   const group = { group: 0, firstTask: 0, tasks: [], retries: 0, again: [], begunAfter: 0 };
   const take = (step: number, ...steps: number[]) =>
     takeGroups(store, {
@@ -161,7 +167,7 @@ test('of an asynchronous stage it is the groups that its steps have taken', asyn
 
 test('a stage that was stopped in its first step has left none, whatever it had the time for', async () => {
   const run = 'first-step';
-  for (const step of [1, 2]) await keep(run, step);
+  for (const step of [1, 2]) await begin(run, step);
   await expect(curriculum.collectStored(await request(run, { count: 10 }), signal)).rejects.toThrow();
   expect(await doneRolloutKeys(store, run, 'rl')).toEqual([]);
 });

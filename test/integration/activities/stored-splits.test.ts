@@ -6,6 +6,8 @@ import { calculatorEnvironment } from '../../../environments/families/calculator
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';
 import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
 import { putTrajectories, loadTrajectories } from '../../../store/rollout/trajectories.ts';
+import { putStepFacts } from '../../../store/training/step-facts.ts';
+import { someStep } from '../../support/some-step.ts';
 import { tokenizerJson } from '../../support/fixture-tokenizer.ts';
 import { answered } from '../../support/ladder-groups.ts';
 import { openTestStore } from '../../support/test-store.ts';
@@ -68,6 +70,7 @@ test('what was asked to measure, or to compare with, is not learnt from', async 
   await saved('base');
   const checkpoint = await saved('source');
   await open('source', {});
+  await putStepFacts(store, 'source', someStep({ stageStep: 1 }));
   await keep(1, 'train', 2);
   await keep(2, 'test', 2);
   await keep(3, 'heldout', 2);
