@@ -103,7 +103,8 @@ test('a learner that is killed while it learns ipo after dpo and before kto ends
   const stage = { ...whole.stages[0], minibatch: 8, updatesPerRound: 12 };
   const stages = [
     { ...stage, name: 'dpo', algorithm: { kind: 'dpo' } },
-    { ...stage, name: 'ipo', algorithm: { kind: 'dpo', variant: 'ipo' } },
+    // Its only learner step is to be hit, on a machine however slow to look.
+    { ...stage, name: 'ipo', updatesPerRound: 120, algorithm: { kind: 'dpo', variant: 'ipo' } },
     { ...stage, name: 'kto', data: labels, algorithm: { kind: 'kto' } },
   ];
   const { runs } = installation;
