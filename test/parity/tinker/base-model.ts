@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelConfig, Weights } from '../../../core/model/config.ts';
 import { writeHfWeights } from '../../../engine/hf-weights.ts';
-import { newModelFiles } from '../../../engine/new-model-files.ts';
+import type { newModelFiles } from '../../../engine/new-model-files.ts';
 
 /** A folder in Hugging Face's layout with a Qwen3, one of the two families that SkyRL has in JAX. Gives its small files. */
 export async function writeQwen3(

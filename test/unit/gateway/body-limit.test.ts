@@ -16,7 +16,7 @@ function served() {
   });
   app.post('/', async (c) => c.json({ bytes: (await c.req.arrayBuffer()).byteLength }));
   return (body: Uint8Array | ReadableStream<Uint8Array>, headers: Record<string, string> = {}, path = '/') =>
-    app.request(path, { method: 'POST', body, headers, duplex: 'half' } as RequestInit);
+    app.request(path, { method: 'POST', body, headers, duplex: 'half' });
 }
 
 /** A body of which so many bytes have come. */

@@ -90,12 +90,11 @@ test('work that nobody calls off may be many pieces at a time, with a limit, and
   const warned = (warning: Error): void => void warnings.push(warning);
   process.on('warning', warned);
   const environment = calculatorEnvironment('slow');
-  const { task } = environment;
   const slow = hostedHere({
     ...environment,
     task: async (ref) => {
       await wait(20);
-      return task(ref);
+      return environment.task(ref);
     },
   });
   const refs = Array.from({ length: 40 }, (_, index) => ({
