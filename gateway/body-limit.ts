@@ -40,7 +40,7 @@ export function bodyLimit({ each = 32 * MIB, together = 128 * MIB } = {}): Middl
         },
       }),
     );
-    c.req.raw = new Request(c.req.raw, { body: counted, duplex: 'half' });
+    c.req.raw = new Request(c.req.raw, { method: c.req.method, body: counted, duplex: 'half' });
     try {
       await next();
     } finally {
