@@ -1,8 +1,8 @@
 import type { RandomStream } from '../random.ts';
-import type { LeagueDraw, Opponent } from '../schema/stages/earlier-policy.ts';
+import type { LeagueDraw } from '../schema/stages/earlier-policy.ts';
 import type { RlStageSpec } from '../schema/stages/rl.ts';
 import type { SelfPlaySpec } from '../schema/stages/self-play.ts';
-import { namedIn } from './earlier-policies.ts';
+import { drawOf, opponentsOf } from './earlier-policies.ts';
 import { learnabilityOf } from './proposals.ts';
 import type { Solved, StepProposal } from './proposals.ts';
 import { playedRoles } from './roles.ts';
@@ -27,8 +27,7 @@ export type LeagueRecord = Record<string, OpponentRecord>;
 const DECAY = 0.9;
 
 /** AlphaStar's f_hard with its exponent for main agents, and f_var, of the score against an opponent. */
-const WEIGHTS: Record<LeagueDraw, (score: number) => number> = {
-  uniform: () => 1,
+const WEIGHTS: Record<Exclude<LeagueDraw, 'uniform'>, (score: number) => number> = {
   hard: (score) => (1 - score) ** 2,
   variance: (score) => score * (1 - score),
 };
@@ -37,15 +36,17 @@ const WEIGHTS: Record<LeagueDraw, (score: number) => number> = {
 export const scoreAgainst = ({ score, steps }: OpponentRecord = { score: 0, steps: 0 }): number =>
   (score + 1 / 2) / (steps + 1);
 
-/** The place of the opponent that a step meets. */
-export function drawOpponent(
-  names: readonly string[],
-  { draw = 'uniform' }: Pick<Opponent, 'draw'>,
+/** The opponent that a step meets. */
+export function drawOpponent<T extends { stage: string }>(
+  opponents: readonly T[],
+  how: Pick<SelfPlaySpec, 'proposer' | 'solver'>,
   league: LeagueRecord,
   random: RandomStream,
-): number {
-  if (draw === 'uniform') return random.int(0, names.length - 1);
-  return random.weighted(names.map((name) => WEIGHTS[draw](scoreAgainst(league[name]))));
+): T {
+  const draw = drawOf(how);
+  if (draw === 'uniform') return random.pick(opponents);
+  const weights = opponents.map(({ stage }) => WEIGHTS[draw](scoreAgainst(league[stage])));
+  return opponents[random.weighted(weights)]!;
 }
 
 /**
@@ -59,7 +60,6 @@ export function scoreOf(
   solved: readonly Solved[],
 ): Score | undefined {
   if (drawOf(how) === 'uniform') return undefined;
-  const played = solved.filter(({ trials }) => trials > 0);
   if (playedRoles(how).proposer) {
     const tasks = proposals.flatMap((one) => (one.kind === 'made' ? [solved[one.task]!] : []));
     const learnable = tasks.flatMap((one) => (one.trials > 0 ? [learnabilityOf(one, how.learnability)] : []));
@@ -69,28 +69,22 @@ export function scoreOf(
   if (solved.length === 0 && proposals.length > 0 && proposals.every(({ kind }) => kind !== 'unjudged'))
     return { sum: 1, count: 1 };
   return {
-    sum: played.reduce((sum, { successes }) => sum + successes, 0),
-    count: played.reduce((sum, { trials }) => sum + trials, 0),
+    sum: solved.reduce((sum, { successes }) => sum + successes, 0),
+    count: solved.reduce((sum, { trials }) => sum + trials, 0),
   };
 }
 
-const drawOf = ({ proposer, solver }: Pick<SelfPlaySpec, 'proposer' | 'solver'>): LeagueDraw =>
-  (proposer ?? solver)?.draw ?? 'uniform';
-
 /** The record after a step, where its stage draws opponents by it. */
 export function leagueAfter(
-  { selfPlay: how }: Pick<RlStageSpec, 'selfPlay'>,
+  stage: RlStageSpec,
   { league = {} }: { league?: LeagueRecord },
   facts: SelfPlayFacts,
 ): { league?: LeagueRecord } {
   const { opponent, score } = facts;
-  if (!how || opponent === undefined || score === undefined) return {};
+  if (opponent === undefined || score === undefined) return {};
   const known = score.count === 0 ? null : score.sum / score.count;
-  return { league: recordMeeting(league, opponent, known, opponentsIn(how)) };
+  return { league: recordMeeting(league, opponent, known, opponentsOf(stage).length) };
 }
-
-const opponentsIn = ({ proposer, solver }: Pick<SelfPlaySpec, 'proposer' | 'solver'>): number =>
-  [proposer ?? solver].flatMap((one) => (one ? namedIn(one) : [])).length;
 
 /** The record after a step that met `opponent`, one of so many. */
 export function recordMeeting(

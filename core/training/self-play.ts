@@ -51,16 +51,7 @@ export async function playBothRoles(
 
   const asked = drawAsked(how, how.arms, before, random('proposer'), tasksBefore + step * groupsPerStep);
   const own = playedRoles(how);
-  const opponent =
-    opponents &&
-    opponents[
-      drawOpponent(
-        opponents.map((one) => one.stage),
-        how.proposer ?? how.solver ?? {},
-        league,
-        random('opponent'),
-      )
-    ]!;
+  const opponent = opponents && drawOpponent(opponents, how, league, random('opponent'));
   const other = { ...common, ...(opponent && { checkpoint: opponent.checkpoint }) };
   const proposing = own.proposer ? common : other;
   const solving = {

@@ -59,11 +59,12 @@ test('killed in both stages, a run ends with the same tasks and weights', async 
   // Each step is drawn by what the one before it has left.
   const played = steps.filter(({ stage }) => stage === 'solver');
   for (const [at, { stageStep, rollout, league }] of played.entries()) {
-    const names = ['warm-start', 'challenger'];
+    const opponents = ['warm-start', 'challenger'].map((stage) => ({ stage }));
+    const how = { proposer: { stage: opponents.map((one) => one.stage), draw: 'hard' as const } };
     const random = new RandomStream(SPEC.seed, 'self-play', 'opponent', 'solver', stageStep);
-    const drawn = drawOpponent(names, { draw: 'hard' }, played[at - 1]?.league ?? {}, random);
+    const drawn = drawOpponent(opponents, how, played[at - 1]?.league ?? {}, random);
     const { opponent } = rollout!.selfPlay!;
-    expect(opponent).toBe(names[drawn]);
+    expect(opponent).toBe(drawn.stage);
     expect(league![opponent!]!.steps).toBeGreaterThanOrEqual(1);
   }
   expect(labels.reduce((sum, { learnt }) => sum + learnt, 0)).toBeGreaterThan(0);

@@ -5,23 +5,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import type { ModelConfig } from '../../../core/model/config.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { ensurePythonEnvironment } from '../../../infra/setup/python-environment.ts';
-import { CASE_MODEL } from '../../support/engine/learner-cases.ts';
 import { lively } from '../../support/engine/tiny.ts';
-import { writeQwen3 } from './base-model.ts';
+import { QWEN3, writeQwen3 } from './base-model.ts';
 import { SkyRlServer } from './skyrl-server.ts';
 import { compareSteps } from './steps.ts';
 import { trainAndKill } from './whole-run.ts';
-
-const config: ModelConfig = {
-  ...CASE_MODEL,
-  attentionHeads: 2,
-  keyValueHeads: 1,
-  headSize: 16,
-  queryKeyNorm: true,
-};
 
 const { values } = parseArgs({ options: { python: { type: 'string' }, 'whole-run': { type: 'boolean' } } });
 const say = (text: string): void => void process.stderr.write(`parity:tinker: ${text}\n`);
@@ -42,24 +32,24 @@ try {
 process.exit(held ? 0 : 1);
 
 async function compared() {
-  const weights = lively(config, 1);
+  const weights = lively(QWEN3, 1);
   const model = path.join(folder, 'base');
   const files = await writeQwen3(
     model,
-    config,
+    QWEN3,
     weights,
-    newModelFiles(config, wordForEachRow(), { bos: 1, eos: [2] }),
+    newModelFiles(QWEN3, wordForEachRow(), { bos: 1, eos: [2] }),
   );
   const server = await SkyRlServer.start({ python, model, folder });
   try {
-    return await compareSteps(server.url, { config, weights, files }, say);
+    return await compareSteps(server.url, { config: QWEN3, weights, files }, say);
   } finally {
     await server.kill();
   }
 }
 
 function wordForEachRow(): string {
-  const vocab = Object.fromEntries(Array.from({ length: config.vocabSize }, (_, id) => [`t${id}`, id]));
+  const vocab = Object.fromEntries(Array.from({ length: QWEN3.vocabSize }, (_, id) => [`t${id}`, id]));
   const parts = { truncation: null, padding: null, added_tokens: [], normalizer: null, pre_tokenizer: null };
   const words = { model: { type: 'WordLevel', vocab, unk_token: 't0' }, post_processor: null, decoder: null };
   return JSON.stringify({ version: '1.0', ...parts, ...words });

@@ -16,12 +16,11 @@ import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { importModel } from '../../../store/training/import-model.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
 import { startWorkers } from '../../../workers/all-in-one.ts';
-import { CASE_MODEL } from '../../support/engine/learner-cases.ts';
 import { isDone } from '../../support/ended.ts';
 import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
 import { RunClient } from '../../support/run-client.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
-import { writeQwen3 } from './base-model.ts';
+import { QWEN3, writeQwen3 } from './base-model.ts';
 import { SkyRlServer } from './skyrl-server.ts';
 
 export interface TrainedAndKilled {
@@ -41,7 +40,7 @@ interface Facts {
   weights: string;
 }
 
-/** Its log-probs depend on what it samples at the same time, in their last bits. Of a loss. */
+/** Two runs that nobody disturbs differ in the last bits of log-probs, where SkyRL samples them. Of a loss. */
 const ROUNDING = 1e-6;
 const PROCESSES: Role[][] = [['orchestrator', 'verifier', 'tool'], ['rollout'], ['learner']];
 
@@ -65,8 +64,8 @@ function specOf(sampledAt?: string) {
 }
 
 /**
- * Whole runs on SkyRL's server, which trains them and then also samples them: one that nobody disturbs, and one whose
- * learner's worker is killed in a step, and whose server and workers are killed together in a later one.
+ * Whole runs on SkyRL's server, which trains them and then also samples them: two that nobody disturbs, and one
+ * whose learner's worker is killed in a step, and whose server and workers are killed together in a later one.
  */
 export async function trainAndKill(
   python: string,
@@ -77,13 +76,9 @@ export async function trainAndKill(
     trainTokenizer(demonstrationCorpus([calculatorEnvironment()], 50), 400, SPECIAL_TOKENS),
   );
   const config: ModelConfig = {
-    ...CASE_MODEL,
+    ...QWEN3,
     vocabSize: Tokenizer.fromJson(tokenizer).vocabSize,
     maxPositions: 128,
-    attentionHeads: 2,
-    keyValueHeads: 1,
-    headSize: 16,
-    queryKeyNorm: true,
   };
   const model = path.join(folder, 'brought');
   await writeQwen3(model, config, initialWeights(config, 3), newModelFiles(config, tokenizer));

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RandomStream } from '../../../../core/random.ts';
+import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import type { LeagueDraw } from '../../../../core/schema/stages/earlier-policy.ts';
 import {
   drawOpponent,
@@ -14,12 +15,17 @@ import type { Solved, StepProposal } from '../../../../core/training/proposals.t
 import type { Score } from '../../../../core/training/step-facts.ts';
 
 const NAMES = ['easy', 'even', 'hard'];
+const OPPONENTS = NAMES.map((stage) => ({ stage }));
+/** A solver's league that is drawn so. */
+const drawn = (draw?: LeagueDraw) => ({ proposer: { stage: NAMES, ...(draw && { draw }) } });
 
 /** How often each is met, as parts of all draws. */
 function metOf(draw: LeagueDraw | undefined, league: LeagueRecord, draws = 20_000): number[] {
   const met = NAMES.map(() => 0);
   for (let step = 0; step < draws; step++)
-    met[drawOpponent(NAMES, draw ? { draw } : {}, league, new RandomStream(1, 'opponent', step))]!++;
+    met[
+      OPPONENTS.indexOf(drawOpponent(OPPONENTS, drawn(draw), league, new RandomStream(1, 'opponent', step)))
+    ]!++;
   return met.map((count) => count / draws);
 }
 
@@ -44,7 +50,9 @@ describe('an opponent of a league', () => {
   test('is drawn as before where nothing is said of it', () => {
     expect(metOf(undefined, league, 300)).toEqual(metOf('uniform', league, 300));
     const first = new RandomStream(1, 'opponent', 7).int(0, 2);
-    expect(drawOpponent(NAMES, {}, league, new RandomStream(1, 'opponent', 7))).toBe(first);
+    expect(drawOpponent(OPPONENTS, drawn(), league, new RandomStream(1, 'opponent', 7))).toBe(
+      OPPONENTS[first],
+    );
   });
 
   test('that nobody has met counts as even', () => {
@@ -86,13 +94,13 @@ describe('an opponent of a league', () => {
 
   /** The part of steps that meet the one opponent of a league which is not mastered. */
   function metAmong(opponents: number, draw: LeagueDraw, score: number, steps = 30_000): number {
-    const names = Array.from({ length: opponents }, (_, i) => `opponent-${i}`);
+    const all = Array.from({ length: opponents }, (_, i) => ({ stage: `opponent-${i}` }));
     let record: LeagueRecord = {};
     let met = 0;
     for (let step = 0; step < steps; step++) {
-      const at = drawOpponent(names, { draw }, record, new RandomStream(3, 'opponent', step));
-      if (at === 0) met++;
-      record = recordMeeting(record, names[at]!, at === 0 ? score : 1, opponents);
+      const one = drawOpponent(all, drawn(draw), record, new RandomStream(3, 'opponent', step));
+      if (one === all[0]) met++;
+      record = recordMeeting(record, one.stage, one === all[0] ? score : 1, opponents);
     }
     return met / steps;
   }
@@ -118,6 +126,8 @@ describe('the score of a step', () => {
     { successes: 4, trials: 8 },
   ];
   const nobody = [{ successes: 0, trials: 0 }];
+  const UNKNOWN = { sum: 0, count: 0 };
+  const STAGE = { kind: 'rl', selfPlay: solver } as RlStageSpec;
 
   test.each<[string, object, StepProposal[], Solved[], Score]>([
     [
@@ -134,21 +144,9 @@ describe('the score of a step', () => {
       [],
       { sum: 1, count: 1 },
     ],
-    [
-      'a solver that nobody could judge is not known',
-      solver,
-      [made(0), invalid],
-      nobody,
-      { sum: 0, count: 0 },
-    ],
-    [
-      'a solver whose proposals nobody could check is not known',
-      solver,
-      [unjudged, invalid],
-      [],
-      { sum: 0, count: 0 },
-    ],
-    ['a solver without proposals is not known', solver, [], [], { sum: 0, count: 0 }],
+    ['a solver that nobody could judge is not known', solver, [made(0), invalid], nobody, UNKNOWN],
+    ['a solver whose proposals nobody could check is not known', solver, [unjudged, invalid], [], UNKNOWN],
+    ['a solver without proposals is not known', solver, [], [], UNKNOWN],
     [
       'a proposer is what there is to learn from its tasks',
       proposer,
@@ -156,34 +154,28 @@ describe('the score of a step', () => {
       tasks,
       { sum: 1.5, count: 2 },
     ],
-    [
-      'a proposer whose solver did nothing is not known',
-      proposer,
-      [made(0), invalid],
-      nobody,
-      { sum: 0, count: 0 },
-    ],
-    ['a proposer that made no task is not known', proposer, [invalid, invalid], [], { sum: 0, count: 0 }],
+    ['a proposer whose solver did nothing is not known', proposer, [made(0), invalid], nobody, UNKNOWN],
+    ['a proposer that made no task is not known', proposer, [invalid, invalid], [], UNKNOWN],
   ])('of %s', (_, how, proposals, solved, score) => {
     expect(scoreOf(how as typeof solver, proposals, solved)).toEqual(score);
   });
 
   test('is not told where opponents are drawn alike', () => {
     expect(scoreOf({ ...solver, proposer: { stage: NAMES } }, [made(0)], tasks)).toBeUndefined();
-    expect(leagueAfter({ selfPlay: solver } as never, {}, { opponent: 'even' } as never)).toEqual({});
+    expect(leagueAfter(STAGE, {}, { opponent: 'even' } as never)).toEqual({});
   });
 
   test('that is not known leaves the record as it is, a step older', () => {
     const facts = { opponent: 'hard', score: { sum: 0, count: 0 } } as never;
     const before = { league: { even: { score: 1, steps: 2 } } };
     const left = 0.9 ** (1 / 3);
-    const after = leagueAfter({ selfPlay: solver } as never, before, facts);
+    const after = leagueAfter(STAGE, before, facts);
     expect(after.league).toEqual({ even: { score: left, steps: 2 * left } });
   });
 
   test('goes into the record of who was met', () => {
     const facts = { opponent: 'hard', score: { sum: 6, count: 16 } } as never;
-    expect(leagueAfter({ selfPlay: solver } as never, {}, facts)).toEqual({
+    expect(leagueAfter(STAGE, {}, facts)).toEqual({
       league: { hard: { score: 0.375, steps: 1 } },
     });
   });
