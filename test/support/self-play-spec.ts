@@ -17,7 +17,7 @@ export function selfPlaySpec({
       keyValueHeads: 1,
       headSize: 32,
     },
-    sampling: { maxTurns: 1, maxCompletionTokens: 40 },
+    sampling: { maxTurns: 1, maxCompletionTokens: 64 },
     reward: { components: [{ verifier: 'solved', role: 'outcome', weight: 1 }] },
     stages: inOrder(
       {

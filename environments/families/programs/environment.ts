@@ -6,6 +6,7 @@ import { formatVerifier } from '../../verifiers/format.ts';
 import { checkProposal, fromJson, saidBy, solves, toJson } from './proposals.ts';
 import { asked, askedForTask, asksForTask, generated, kindOf, taskCount, writeTask } from './tasks.ts';
 import type { ProgramTask } from './tasks.ts';
+import { thoughtOf } from './thoughts.ts';
 
 /** References that a generated prompt for a proposal shows at most, and what an expert has at hand to propose. */
 const MOST_REFERENCES = 6;
@@ -14,14 +15,18 @@ const MOST_REFERENCES = 6;
 export function programsEnvironment(): Environment {
   return defineEnvironment({
     name: 'programs',
-    version: '1',
+    version: '2',
     levels: [1, 2, 3, 4, 5, 6],
     tools: [],
     verifiers: [solved(), formatVerifier()],
     task: (ref) => (asksForTask(ref.level) ? proposalTask(ref) : solverTask(ref)),
     taskCount,
-    demonstrate: ({ ref, answer }, index) => ({
-      turns: [{ answer: asksForTask(ref.level) ? writeTask(unlikeReferences(ref, index)) : answer! }],
+    demonstrate: ({ ref, answer, info }, index) => ({
+      turns: [
+        asksForTask(ref.level)
+          ? { answer: writeTask(unlikeReferences(ref, index)) }
+          : { think: thoughtOf(kindOf(ref.level), fromJson(info!)), answer: answer! },
+      ],
       weight: 1,
     }),
     proposals: { levels: { 4: 1, 5: 2, 6: 3 }, check: checkProposal },

@@ -55,7 +55,9 @@ const operationsIn = (one: Expression): number =>
   one.kind === 'operation' ? 1 + operationsIn(one.left) + operationsIn(one.right) : 0;
 
 /** As it is written, with no bracket more than it needs. */
-export const writeProgram = (one: Expression): string => `x => ${write(one, (value) => String(value))}`;
+export const writeProgram = (one: Expression): string => `x => ${writeExpression(one)}`;
+
+export const writeExpression = (one: Expression): string => write(one, (value) => String(value));
 
 /** What it looks like, whichever numbers are in it. */
 export const shapeOf = (one: Expression): string => write(one, () => 'k');

@@ -13,7 +13,7 @@ import type { Expansion, FormalQuestion } from './expand.ts';
 import { EACH_ONCE, questionOnce } from './once.ts';
 import { LEVELS, levelOf } from './levels.ts';
 import type { Level } from './levels.ts';
-import { FAMILY, openPeople, PASSAGES, peopleOf } from './people.ts';
+import { FAMILY, openPeople, peopleOf } from './people.ts';
 import { printQuery } from './query.ts';
 import { searchesFor } from './searches.ts';
 import { tell } from './tell.ts';
@@ -23,7 +23,7 @@ const LONGEST_QUERY = 200;
 
 const search = defineTool({
   name: 'search',
-  description: 'Finds facts about people that have the words of a query, the best first.',
+  description: 'Finds the list of people that a query names.',
   arguments: z.strictObject({
     query: z.string().max(LONGEST_QUERY).describe('What to look for, like pupil of Bake'),
   }),
@@ -36,8 +36,7 @@ const search = defineTool({
 /** What a search answers. Throws ToolRefusal for a query without words. */
 export function searched(query: string, split: Split): string {
   if (!/[\p{L}\p{N}]/u.test(query)) throw new ToolRefusal('no words to look for');
-  const found = peopleOf(split).index.search(query, PASSAGES);
-  return found.length === 0 ? 'nothing found' : found.map(({ text }) => text).join('\n');
+  return peopleOf(split).index.search(query, 1)[0]?.text ?? 'nothing found';
 }
 
 /**
@@ -49,7 +48,7 @@ export function searchSetsEnvironment(expansion: Expansion): PlainEnvironment {
   const answersOf = ({ info }: Task): readonly string[] => (info as { answers: string[] }).answers;
   return defineEnvironment({
     name,
-    version: 'tasks 3',
+    version: 'tasks 4',
     levels: LEVELS.map(({ level }) => level),
     tools: [search],
     verifiers: [setExactMatch(answersOf), setF1(answersOf), formatVerifier(), toolShaping()],

@@ -12,7 +12,7 @@ export interface People {
   /** Each is of one a pupil, of one a guest, and so on. */
   whose: (relation: Relation, name: string) => string;
   whoIs: WhoIs;
-  /** One passage a fact, in an order that says nothing: `Timo is a pupil of Bake.` */
+  /** One passage for all who stand in a relation to somebody, in an order that says nothing: `pupil of Bake: Timo, Dalu.` */
   passages: readonly Passage[];
   index: Bm25;
 }
@@ -21,9 +21,8 @@ export interface People {
 const SYLLABLES = 'bdfgklmnprstvwzh'
   .split('')
   .flatMap((consonant) => 'aeio'.split('').map((vowel) => consonant + vowel));
-/** With so many of one kind, and one's own fact of it, a search shows them all. */
+/** Who stand in one relation to one person. */
 export const MOST_OF_ONE = 3;
-export const PASSAGES = MOST_OF_ONE + 1;
 /** People between two turns of the event loop. */
 const PIECE = 500;
 
@@ -64,8 +63,8 @@ function* makePeople(split: Split, names: readonly string[]): InPieces<People> {
   for (const relation of RELATIONS)
     for (const [i, who] of names.entries()) {
       let of = random.pick(names);
-      while (of === who || whoIs.get(`${relation} ${of}`)?.length === MOST_OF_ONE) of = random.pick(names);
-      whoIs.set(`${relation} ${of}`, [...(whoIs.get(`${relation} ${of}`) ?? []), who]);
+      while (of === who || whoIs.get(`${relation} of ${of}`)?.length === MOST_OF_ONE) of = random.pick(names);
+      whoIs.set(`${relation} of ${of}`, [...(whoIs.get(`${relation} of ${of}`) ?? []), who]);
       facts.push({ who, relation, of });
       whose.set(`${relation} ${who}`, of);
       if (i % PIECE === 0) yield;
@@ -74,15 +73,16 @@ function* makePeople(split: Split, names: readonly string[]): InPieces<People> {
   // Found in the order in which a search shows them.
   whoIs.clear();
   for (const { who, relation, of } of facts)
-    whoIs.set(`${relation} ${of}`, [...(whoIs.get(`${relation} ${of}`) ?? []), who]);
-  const passages = facts.map(({ who, relation, of }): Passage => ({
-    title: '',
-    text: `${who} is a ${relation} of ${of}.`,
+    whoIs.set(`${relation} of ${of}`, [...(whoIs.get(`${relation} of ${of}`) ?? []), who]);
+  // A list for each of whom there is somebody; its title is what a search for it is called.
+  const passages = [...whoIs].map(([title, who]): Passage => ({
+    title,
+    text: `${title}: ${who.join(', ')}.`,
   }));
   return {
     names,
     whose: (relation, name) => whose.get(`${relation} ${name}`)!,
-    whoIs: (relation, name) => whoIs.get(`${relation} ${name}`) ?? [],
+    whoIs: (relation, name) => whoIs.get(`${relation} of ${name}`) ?? [],
     passages,
     index: yield* Bm25.of(passages),
   };

@@ -27,6 +27,8 @@ const refAt = (level: number, index = 0, split: Split = 'train'): MadeTaskRef =>
   level,
   index,
 });
+/** `-8 - -3` as a program says it, which knows no signs. */
+const asPositive = (text: string): string => text.replaceAll(/-(\d+)/gu, '(0 - $1)');
 const taskAt = (ref: MadeTaskRef): Task => environment.task(ref) as Task;
 const candidate = (task: Task, answer: string | null): Candidate => ({
   task,
@@ -111,6 +113,34 @@ describe('tasks', () => {
       }
     },
   );
+
+  test('are worked out by the expert, and every step is true of the task', async () => {
+    const steps = { operation: 0, equation: 0, none: 0 };
+    for (const level of [1, 2, 3])
+      for (let index = 0; index < 400; index++) {
+        const task = taskAt(refAt(level, index));
+        const { turns } = await environment.demonstrate!(task, index);
+        const { think, answer } = turns[0]!;
+        const said = think!.split(/(?<=\.) /u).filter((step) => step !== '');
+        if (said.length === 0) steps.none++;
+        for (const step of said) {
+          const [, left, right] = /^(.+) is (-?\d+)\.$/u.exec(step)!;
+          // Of an inversion each step is an equation that the answer solves; of the others it is an operation of two numbers.
+          const x = level === 2 ? Number(answer) : undefined;
+          expect(left!.includes('x')).toBe(level === 2);
+          const given = valueOf(programOf(`x => ${asPositive(left!)}`), x ?? 0);
+          expect(given + 0, `${task.prompt} ${think}`).toBe(Number(right));
+          steps[level === 2 ? 'equation' : 'operation']++;
+        }
+        // The last step of a program that is run has the answer, and so has that of an inversion that needs no guess.
+        if (level === 1) expect(think).toMatch(new RegExp(` is ${answer}\\.$`, 'u'));
+        if (level === 2 && think!.endsWith(`x is ${answer}.`)) steps.equation++;
+      }
+    expect(steps.operation).toBeGreaterThan(800);
+    expect(steps.equation).toBeGreaterThan(800);
+    // Nobody can undo a remainder: there the expert guesses.
+    expect(steps.none).toBeLessThan(120);
+  });
 
   test('of two splits are of different programs, at whatever level', () => {
     const behaviours = (split: Split): Set<string> =>
