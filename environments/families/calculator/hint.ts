@@ -23,12 +23,21 @@ export function hint({ task, episode, answer }: Candidate): string | null {
   const made = turns.flatMap(({ action, observation }) =>
     action.kind === 'call' && observation ? [expressionOf(action.call.arguments)] : [],
   );
+  return hintAbout(due, made, answer === task.answer);
+}
+
+/** The same of what was `due` and what was `made`, expressions of two numbers without spaces. */
+export function hintAbout(
+  due: readonly string[],
+  made: readonly string[],
+  rightAnswer: boolean,
+): string | null {
   if (made.length === 0) return 'Nothing was computed: each operation is a call of the calculator.';
   const wrong = due.findIndex((expression, i) => made[i] !== expression);
   if (wrong < 0)
     return made.length > due.length
       ? 'More was computed than was asked for.'
-      : answer === task.answer
+      : rightAnswer
         ? null
         : 'Each operation was right: the answer is the result of the last one, and nothing else.';
   const place = PLACES[wrong]!;
@@ -40,7 +49,7 @@ export function hint({ task, episode, answer }: Candidate): string | null {
 }
 
 /** Without its spaces: what the calculator took is an operation of two numbers. */
-const expressionOf = (args: unknown): string =>
+export const expressionOf = (args: unknown): string =>
   (args as { expression: string }).expression.replace(/\s+/gu, '');
 
-const operatorOf = (expression: string): Operator => (parseExpression(expression) as Operation).operator;
+export const operatorOf = (expression: string): Operator => (parseExpression(expression) as Operation).operator;
