@@ -1,5 +1,6 @@
 import { calculatorEnvironment, slowCalculatorEnvironment } from './calculator/environment.ts';
 import { calculatorNegativesEnvironment } from './calculator/negatives.ts';
+import { calculatorHintedEnvironment } from './calculator/hinted.ts';
 import { codeEnvironment } from './code/environment.ts';
 import type { Environment } from '../contract/environment.ts';
 import { BUILT_IN, byName, loadModule } from '../host/load-module.ts';
@@ -21,6 +22,7 @@ export const builtInEnvironments: Environment[] = [
   calculatorEnvironment(),
   slowCalculatorEnvironment(),
   calculatorNegativesEnvironment(),
+  calculatorHintedEnvironment(),
   codeEnvironment(),
   miniwobEnvironment(),
   simpleMiniwobEnvironment(),

@@ -1,7 +1,8 @@
 import jsep from 'jsep';
 import { ToolRefusal } from '../../contract/environment.ts';
 
-export type Operator = '+' | '-' | '*' | '/';
+export const OPERATORS = ['+', '-', '*', '/'] as const;
+export type Operator = (typeof OPERATORS)[number];
 
 /** A whole number, or an operation on two expressions. */
 export type Expression = bigint | Operation;

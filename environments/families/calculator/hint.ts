@@ -26,7 +26,7 @@ export function hint({ task, episode, answer }: Candidate): string | null {
   return hintAbout(due, made, answer === task.answer);
 }
 
-/** The same of what was `due` and what was `made`, expressions of two numbers without spaces. */
+/** The same of what was due and what was made instead: operations of two numbers, without spaces. */
 export function hintAbout(
   due: readonly string[],
   made: readonly string[],
@@ -52,4 +52,4 @@ export function hintAbout(
 export const expressionOf = (args: unknown): string =>
   (args as { expression: string }).expression.replace(/\s+/gu, '');
 
-export const operatorOf = (expression: string): Operator => (parseExpression(expression) as Operation).operator;
+const operatorOf = (expression: string): Operator => (parseExpression(expression) as Operation).operator;
