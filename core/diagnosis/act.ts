@@ -10,7 +10,7 @@ export const ACTIONS = ['note', 'explore', 'slow-down', 'filter', 'rollback', 'a
 export type AlarmAction = (typeof ACTIONS)[number];
 
 /** Absent in specs that say nothing of them, as in those from before they were known: they are noted. */
-type Newer = 'low-ess' | 'stale-samples' | 'constant-judge';
+type Newer = 'low-ess' | 'stale-samples' | 'constant-judge' | 'empty-batch';
 
 /** What a spec says: the actions at each alarm, and how far each goes. */
 export interface Rules

@@ -2,6 +2,7 @@
 export const DIAGNOSES = [
   'missing-mask',
   'no-contrast',
+  'empty-batch',
   'constant-judge',
   'echo-trap',
   'entropy-collapse',

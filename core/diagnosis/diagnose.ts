@@ -4,6 +4,7 @@ import { DIAGNOSES } from './alarm.ts';
 import type { Alarm, DiagnosisName } from './alarm.ts';
 import type { Diagnosis, DiagnosisSetting } from './diagnosis.ts';
 import { constantJudge } from './constant-judge.ts';
+import { emptyBatch } from './empty-batch.ts';
 import { echoTrap } from './echo-trap.ts';
 import { entropyCollapse } from './entropy-collapse.ts';
 import { klBlowUp } from './kl-blow-up.ts';
@@ -24,6 +25,7 @@ import { truncation } from './truncation.ts';
 const BY_NAME: Record<DiagnosisName, Diagnosis> = {
   'missing-mask': missingMask,
   'no-contrast': noContrast,
+  'empty-batch': emptyBatch,
   'constant-judge': constantJudge,
   'echo-trap': echoTrap,
   'entropy-collapse': entropyCollapse,

@@ -16,6 +16,7 @@ const newer = (what: string) => z.array(z.enum(ACTIONS)).max(ACTIONS.length).opt
 export const diagnosisSchema = z.strictObject({
   'missing-mask': actions('Tokens that the policy did not sample are trained.'),
   'no-contrast': actions('The samples of nearly all tasks earn the same (σ = 0).'),
+  'empty-batch': newer('Steps sample episodes and train on none of them. Default: note.'),
   'constant-judge': newer(
     'A verifier, or the model in its place, gives everything the same score. Default: note.',
   ),

@@ -25,6 +25,7 @@ const SICK: Record<
 > = {
   'missing-mask': { within: 4, change: () => ({ gap: 0.4 }) },
   'no-contrast': { within: 9, change: () => ({ equal: 1, variance: 0, success: 0 }) },
+  'empty-batch': { within: 9, change: () => ({ learnt: 0 }) },
   'echo-trap': {
     within: 16,
     // Before the reward falls: it does not.
@@ -100,6 +101,17 @@ describe.each(OF_SIGNALS)('%s', (name) => {
       }
     }
   });
+});
+
+test('a stage without contrast trains on nothing, and has one alarm for it; a method that asks for none has the other', () => {
+  const steps = Array.from({ length: 20 }, (_, i) => factsOf(i + 1, { equal: 1, success: 0.05, learnt: 0 }));
+  const named = (contrast: DiagnosisSetting['contrast']) => [
+    ...new Set(alarmsOf(steps, { contrast }).map(({ name }) => name)),
+  ];
+  expect(named('task')).toEqual(['no-contrast']);
+  expect(named('none')).toEqual(['empty-batch']);
+  const mastered = steps.map((_, i) => factsOf(i + 1, { equal: 1, success: 0.95, learnt: 0 }));
+  expect(alarmsOf(mastered, { contrast: 'none' })).toEqual([]);
 });
 
 describe('reward hacking on held-out tasks', () => {

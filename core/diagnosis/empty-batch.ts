@@ -1,0 +1,18 @@
+import type { Diagnosis } from './diagnosis.ts';
+import { noContrast } from './no-contrast.ts';
+import { hasMastered, known, WINDOW } from './series.ts';
+
+/**
+ * Step after step samples episodes and trains on none of them, so the policy stays as it is: no sample with a hint succeeds,
+ * no pair can be made, a filter leaves nothing. Where it is contrast that lacks, `no-contrast` says so.
+ */
+export const emptyBatch: Diagnosis = {
+  remedy:
+    'Look at the episodes with `gradus find`. Where none is what the method trains on, take easier levels or a longer warm start; one on hints too where `hindsight` is to use them. Otherwise loosen what filters them.',
+  find(series, setting) {
+    const trained = known(series, 'learnt');
+    if (trained.length < WINDOW || trained.some((tokens) => tokens > 0)) return null;
+    if (hasMastered(series) || noContrast.find(series, setting) !== null) return null;
+    return [{ what: 'trained tokens for each sampled one', now: 0, before: null, limit: 0 }];
+  },
+};
