@@ -25,7 +25,7 @@ export function selfPlaySpec({
         name: 'warm-start',
         tasks: [{ environment: 'programs', levels: [1, 2, 3, 4, 5, 6] }],
         minibatch: 48,
-        updatesPerRound: 80,
+        updatesPerRound: 120,
         maxRounds: 3,
         optimizer: { learningRate: 0.005 },
         graduation: { successAtLeast: 0, tasksPerLevel: 8 },
