@@ -2,6 +2,7 @@ import { RandomStream } from '../../../core/random.ts';
 import { defineEnvironment, type PlainEnvironment, type Task } from '../../contract/environment.ts';
 import { exactMatch } from '../../verifiers/exact-match.ts';
 import { formatVerifier } from '../../verifiers/format.ts';
+import { demonstrate } from './demonstrate.ts';
 import { calculatorEnvironment } from './environment.ts';
 import { OPERATORS, parseExpression, printExpression, type Operation } from './expression.ts';
 import { expressionOf, hintAbout } from './hint.ts';
@@ -22,7 +23,7 @@ export function calculatorHintedEnvironment(): PlainEnvironment {
       const task = plain.task({ ...ref, environment: plain.name });
       return { ...task, ref, prompt: `${task.prompt}\n\n${hintAfterAttempt(task)}` };
     },
-    demonstrate: plain.demonstrate,
+    demonstrate,
     taskCount: () => Infinity,
   });
 }
