@@ -17,7 +17,7 @@ const NAME_GAIN = 1e6;
 const PIECE = 500;
 
 /** Words of a text in lower case; everything but letters and digits separates them. */
-const wordsOf = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+export const wordsOf = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
 
 const namesOf = (title: string): string[] => title.split(', ').map((name) => wordsOf(name).join(' '));
 

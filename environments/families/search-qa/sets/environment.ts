@@ -8,6 +8,7 @@ import { randomOf } from '../../../contract/generated-tasks.ts';
 import { setExactMatch, setF1 } from '../../../verifiers/answer-set.ts';
 import { formatVerifier } from '../../../verifiers/format.ts';
 import { toolShaping } from '../../../verifiers/tool-shaping.ts';
+import { wordsOf, type Passage } from '../bm25.ts';
 import { makeQuestion } from './expand.ts';
 import type { Expansion, FormalQuestion } from './expand.ts';
 import { EACH_ONCE, questionOnce } from './once.ts';
@@ -20,10 +21,12 @@ import { tell } from './tell.ts';
 
 /** Longest query, characters. */
 const LONGEST_QUERY = 200;
+/** Passages among which the one that is asked for is. */
+const BEST = 4;
 
 const search = defineTool({
   name: 'search',
-  description: 'Finds the list of people that a query names.',
+  description: 'Shows the list of people that a query names.',
   arguments: z.strictObject({
     query: z.string().max(LONGEST_QUERY).describe('What to look for, like pupil of Bake'),
   }),
@@ -33,10 +36,12 @@ const search = defineTool({
   run: async ({ query }, context) => searched(query, (await context.task()).ref.split),
 });
 
-/** What a search answers. Throws ToolRefusal for a query without words. */
+/** The list whose title the query has in it, in whatever order; another one would mislead. Throws ToolRefusal for a query without words. */
 export function searched(query: string, split: Split): string {
   if (!/[\p{L}\p{N}]/u.test(query)) throw new ToolRefusal('no words to look for');
-  return peopleOf(split).index.search(query, 1)[0]?.text ?? 'nothing found';
+  const asked = new Set(wordsOf(query));
+  const isAsked = ({ title }: Passage): boolean => wordsOf(title).every((word) => asked.has(word));
+  return peopleOf(split).index.search(query, BEST).find(isAsked)?.text ?? 'nothing found';
 }
 
 /**
