@@ -32,6 +32,8 @@ export const SIGNALS = [
   'staleness',
   /** Tokens that are learnt for each one that was sampled. */
   'learnt',
+  /** Tokens that were sampled besides, for baselines and corrections, for each one that was sampled. */
+  'besides',
   /** Sampled tokens an episode. */
   'length',
   /** Part of the episodes that a limit cut off. */
@@ -91,6 +93,7 @@ export function signalsOf({
         batch.maskedTokens,
         rollout.sampledTokens + (rollout.otherTokens ?? 0) + (rollout.inheritedTokens ?? 0),
       ),
+    besides: rollout && share(rollout.otherTokens ?? 0, rollout.sampledTokens),
     // Of stored episodes nothing was sampled here.
     length: rollout && (rollout.sampledTokens === 0 ? null : share(rollout.sampledTokens, rollout.episodes)),
     truncated: rollout && share(rollout.truncated, rollout.episodes),

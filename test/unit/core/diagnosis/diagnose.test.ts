@@ -339,6 +339,7 @@ describe('whatever a step lacks', () => {
       widestGap: 0.25,
       effective: 0.75,
       learnt: 1,
+      besides: 0.25,
       length: 32,
       truncated: 0.25,
       unknown: 0.25,

@@ -114,6 +114,13 @@ test('a stage without contrast trains on nothing, and has one alarm for it; a me
   expect(alarmsOf(mastered, { contrast: 'none' })).toEqual([]);
 });
 
+test('a stage of hints that has nothing to correct has no alarm, and one whose hints come to nothing has', () => {
+  const steps = (besides: number) =>
+    Array.from({ length: 20 }, (_, i) => factsOf(i + 1, { success: 0.7, equal: 0.3, learnt: 0, besides }));
+  expect(alarmsOf(steps(0), { contrast: 'none' })).toEqual([]);
+  expect(alarmsOf(steps(0.2), { contrast: 'none' }).map(({ name }) => name)).toEqual(['empty-batch']);
+});
+
 describe('reward hacking on held-out tasks', () => {
   const looksAt = (solved: (step: number) => number, reward: (step: number) => number) =>
     Array.from({ length: 60 }, (_, i) => i + 1).map((step) => {

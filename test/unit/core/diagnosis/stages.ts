@@ -53,6 +53,7 @@ export function factsOf(
       rewardSum: known(signals.reward) * EPISODES,
       rewardCount: or(signals.reward, EPISODES),
       sampledTokens: tokens,
+      ...(typeof signals.besides === 'number' && { otherTokens: signals.besides * tokens }),
       sampledLogprob: typeof signals.entropy === 'number' ? -signals.entropy * tokens : NaN,
       turns: 2 * EPISODES,
       ...(typeof signals.staleness === 'number' && agesOf(signals.staleness, tokens)),

@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
 import { calculatorEnvironment } from '../../../../../environments/families/calculator/environment.ts';
+import {
+  evaluateExpression,
+  parseExpression,
+} from '../../../../../environments/families/calculator/expression.ts';
+import type { Operation } from '../../../../../environments/families/calculator/expression.ts';
 import { calculatorHintedEnvironment } from '../../../../../environments/families/calculator/hinted.ts';
 
 const plain = calculatorEnvironment();
@@ -17,7 +22,7 @@ test('the tasks are the calculator’s with a hint behind them, and the expert d
     }
 });
 
-test('the hints are of every sort, true of the task, and without a digit', () => {
+test('the hints are of every sort that the calculator has itself, true of the task, and without a digit', () => {
   const sorts = new Map<string, number>();
   for (let index = 0; index < 400; index++) {
     const task = hinted.task({ environment: hinted.name, split: 'train', level: 2, index });
@@ -36,10 +41,23 @@ test('the hints are of every sort, true of the task, and without a digit', () =>
   }
   expect([...sorts.keys()].toSorted()).toEqual([
     'Each operation was right: the answer is the result of the last one, and nothing else.',
+    'More was computed than was asked for.',
     'Nothing was computed: each operation is a call of the calculator.',
     'The … operation is …, and not ….',
     'The … operation is …, as was done, but of other numbers.',
     'The … operation was left out: it is ….',
   ]);
   expect(Math.min(...sorts.values())).toBeGreaterThan(15);
+});
+
+test('a hint tells of an attempt that can be made: what the calculator refuses has its error for a hint', () => {
+  for (const level of hinted.levels)
+    for (let index = 0; index < 600; index++) {
+      const task = hinted.task({ environment: hinted.name, split: 'train', level, index });
+      const place = /The (\w+) operation is an? \w+, and not a division\./u.exec(task.prompt)?.[1];
+      if (place === undefined) continue;
+      const call = task.calls![['first', 'second', 'third', 'fourth', 'fifth', 'sixth'].indexOf(place)]!;
+      const due = parseExpression((call.arguments as { expression: string }).expression) as Operation;
+      expect(() => evaluateExpression({ ...due, operator: '/' }), task.prompt).not.toThrow();
+    }
 });
