@@ -78,7 +78,7 @@ export function factsOf(
         ? {
             sequences: EPISODES,
             tokens: 2 * tokens,
-            maskedTokens: signals.learnt * tokens,
+            maskedTokens: signals.learnt * tokens * (1 + known(signals.besides)),
             degenerateGroups: 0,
           }
         : null,
