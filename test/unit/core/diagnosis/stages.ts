@@ -229,6 +229,7 @@ export function stageOf(
       effective: c.effective,
       staleness: c.staleness,
       learnt: draws.between(0.95, 1),
+      besides: 0,
       length: c.length * (1 + c.grows * progress) * draws.around(0.06),
       truncated: clip(c.truncated * draws.around(0.4)),
       unknown: clip(c.unknown * draws.around(0.8)),
