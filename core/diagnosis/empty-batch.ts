@@ -2,11 +2,12 @@ import type { Diagnosis } from './diagnosis.ts';
 import { noContrast } from './no-contrast.ts';
 import { hasMastered, known, now, WINDOW } from './series.ts';
 
+/** Of new tasks that succeed: above it a method of hints may have no task to ask again. */
 const HALF = 0.5;
 
 /**
  * Step after step samples episodes and trains on none of them, so the policy stays as it is: no sample with a hint succeeds,
- * no pair can be made, a filter leaves nothing. Where it is contrast that lacks, `no-contrast` says so.
+ * no pair can be made, a filter leaves nothing. Where contrast is what is missing, `no-contrast` says so.
  */
 export const emptyBatch: Diagnosis = {
   remedy:

@@ -19,8 +19,8 @@ import {
 import { expressionOf, hintAbout } from './hint.ts';
 
 /**
- * The calculator's tasks with a hint behind the prompt, as `hindsight` writes one after an attempt that failed. A warm start
- * on these, too, shows a policy what a hint is.
+ * The calculator's tasks with a hint behind the prompt, as `hindsight` writes one after an attempt whose calls left the way
+ * or whose answer was wrong. A warm start on these, too, shows a policy what a hint is.
  */
 export function calculatorHintedEnvironment(): PlainEnvironment {
   const plain = calculatorEnvironment();

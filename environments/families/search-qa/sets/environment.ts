@@ -21,7 +21,7 @@ import { tell } from './tell.ts';
 
 /** Longest query, characters. */
 const LONGEST_QUERY = 200;
-/** Passages among which the one that is asked for is. */
+/** Of the best passages so many are looked at for the list that is asked for. */
 const BEST = 4;
 
 const search = defineTool({

@@ -21,7 +21,7 @@ export interface People {
 const SYLLABLES = 'bdfgklmnprstvwzh'
   .split('')
   .flatMap((consonant) => 'aeio'.split('').map((vowel) => consonant + vowel));
-/** Who stand in one relation to one person. */
+/** At most so many people stand in one relation to one person. */
 export const MOST_OF_ONE = 3;
 /** People between two turns of the event loop. */
 const PIECE = 500;
