@@ -52,7 +52,9 @@ export function reportRun(
   }
   const equal = progress.step?.equalGroups ?? 0;
   if (equal >= MOSTLY)
-    say(`in the last step ${percent(equal)} of the groups had equal rewards, and so no advantage (σ = 0)`);
+    say(
+      `in the last step ${percent(equal)} of the groups had equal rewards (σ = 0): a method that compares the samples of a task learns nothing from them`,
+    );
   for (const [stage, tokens] of Object.entries(progress.tokens ?? {}))
     say(
       `stage ${stage} sampled ${tokens.sampled} tokens; ${percent(trainedShare(tokens) ?? 0)} of them are trained tokens`,

@@ -1,4 +1,6 @@
 import { Command } from 'commander';
+import { counted } from '../../core/counted.ts';
+import { commandLine } from '../../core/installation.ts';
 import { GradusError } from '../../core/errors.ts';
 import { callByCall } from '../../core/episode/call-by-call.ts';
 import { episodeFactsOf } from '../../core/episode/facts.ts';
@@ -27,11 +29,14 @@ export function episodeCommand(): Command {
           const found = await readGroupAt(store, place);
           const sampled = found?.group.episodes[place.episode];
           if (!found || !sampled) {
-            const what = found ? `${found.group.episodes.length} episodes in that group` : 'no such group';
+            const what = found
+              ? `${counted(found.group.episodes.length, 'episode')} in that group`
+              : 'no such group';
+            const list = commandLine(`find ${place.run} --stage ${place.stage}`);
             throw new GradusError(
               'store',
               'no-episode',
-              `${placeOf(place)} is not in this store: there is ${what}`,
+              `${placeOf(place)} is not in this store: there is ${what}. "${list}" shows the places of episodes; steps begin with 1, groups and episodes with 0`,
             );
           }
           const { group } = found;
@@ -40,9 +45,10 @@ export function episodeCommand(): Command {
             print(messagesLine({ place, group, task, episode: sampled }, reward));
             return;
           }
-          const { ref, prompt } = task;
+          const { ref, prompt, learntBehind } = task;
+          const hinted = learntBehind ? ', with a hint behind the prompt' : '';
           print(
-            `${ref.environment}, level ${ref.level}, ${ref.split} ${ref.index}; weights ${group.weights.slice(0, 12)}`,
+            `${ref.environment}, level ${ref.level}, ${ref.split} ${ref.index}${hinted}; weights ${group.weights.slice(0, 12)}`,
           );
           print(`— prompt\n${prompt}`);
           for (const [i, turn] of sampled.turns.entries()) {

@@ -5,6 +5,8 @@ import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import { counted } from '../../core/counted.ts';
 import { decimals } from '../../core/decimals.ts';
+import { rate } from '../../core/statistics/intervals.ts';
+import type { Proportion } from '../../core/statistics/intervals.ts';
 import { assertRun } from '../../store/run/find-run.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { EpisodeIndex } from '../../runs/find/episode-index.ts';
@@ -37,7 +39,10 @@ export function findCommand(): Command {
   for (const name of QUERY_NAMES) command.option(`--${name} <${name.split('-').at(-1)!}>`, WORDS[name], more);
   return command
     .option('--limit <n>', 'rows to print', wholeFrom(1), 20)
-    .option('--json', 'the facts of each episode, one JSON object a line')
+    .option(
+      '--json',
+      'the facts of each episode, one JSON object a line; with --text where it stands in each',
+    )
     .option('--parquet <file>', 'writes a Parquet file with a row for each episode')
     .option('--jsonl <file>', "writes the episodes as conversations in the form of OpenAI's API, one a line")
     .option('--atif <dir>', 'writes each episode as an ATIF trajectory, in a file of its own')
@@ -48,10 +53,9 @@ export function findCommand(): Command {
         const index = await EpisodeIndex.open(store, run);
         noteDamage(index.damaged);
         await index.build({ progress: sayProgress() });
+        if (await exported(store, index, query, options)) return;
         if (query.text !== undefined) await printHits(store, index, { ...query, text: query.text }, options);
-        else if (!(await exported(store, index, query, options))) {
-          printRows(run, await findEpisodes(index, query, { limit: options.limit }), options);
-        }
+        else printRows(run, await findEpisodes(index, query, { limit: options.limit }), options);
       }),
     );
 }
@@ -83,9 +87,14 @@ async function exported(
 ): Promise<boolean> {
   if (parquet === undefined && jsonl === undefined && atif === undefined) return false;
   const { foundIn } = await import('../../runs/find/found-episodes.ts');
+  const { foundWithText } = await import('../../runs/find/search-text.ts');
   const { messageLines, writeAtif, writeFoundParquet } = await import('../../runs/exports/export-found.ts');
   const damaged: string[] = [];
-  const found = await foundIn(index, query, { damaged });
+  const { text } = query;
+  const found =
+    text === undefined
+      ? await foundIn(index, query, { damaged })
+      : await foundWithText(store, index, { ...query, text }, { damaged });
   noteDamage(damaged);
   const count = found.flatMap(({ groups }) => groups).reduce((sum, { episodes }) => sum + episodes.length, 0);
   if (parquet !== undefined) {
@@ -110,8 +119,11 @@ async function printHits(
   const { searchText } = await import('../../runs/find/search-text.ts');
   const damaged: string[] = [];
   let hits = 0;
+  const known = { successes: 0, trials: 0 };
   for await (const hit of searchText(store, index, query, { damaged })) {
-    const { place, where, turn, before, text, after } = hit;
+    const { place, where, turn, before, text, after, success } = hit;
+    known.trials += Number(success !== null);
+    known.successes += Number(success === true);
     const at = turn === null ? where : `${where} ${turn}`;
     const line = `${placeOf(place)}  ${at}: ${`${before}»${text}«${after}`.replaceAll(/\s+/g, ' ')}`;
     if (json === true) printJson('find-text', { ...hit, place: placeOf(place) });
@@ -119,8 +131,13 @@ async function printHits(
     if (++hits >= limit) break;
   }
   noteDamage(damaged);
-  if (json !== true) note(hits < limit ? `${hits} episodes` : `the first ${hits}; --limit shows more`);
+  if (json === true) return;
+  note(`${hits < limit ? '' : 'the first '}${counted(hits, 'episode')}${solvedText(known)}`);
+  if (hits >= limit) note('--limit shows more, --parquet, --jsonl and --atif write all');
 }
+
+const solvedText = (success: Proportion): string =>
+  success.trials === 0 ? '' : `, ${(100 * rate(success)).toFixed(1)} % solved`;
 
 function printRows(run: string, findings: Findings, { json, limit }: FindOptions): void {
   const { rows, total, success, meanReward, there, unreadable, unknown } = findings;
@@ -131,12 +148,13 @@ function printRows(run: string, findings: Findings, { json, limit }: FindOptions
     return;
   }
   for (const row of rows) {
-    const { environment, level, split, index, outcome, reason, reward, sampledTokens, turns, errors } = row;
+    const { environment, level, split, index, hinted, outcome, reason, reward } = row;
+    const { sampledTokens, turns, errors } = row;
     const mistakes = Object.entries(errors).map(([kind, count]) => counted(count, kind.replace('-', ' ')));
     print(
       [
         placeOf({ run, ...row }),
-        `${environment}:${level} ${split} ${index}`,
+        `${environment}:${level} ${split} ${index}${hinted ? ', with a hint' : ''}`,
         reason === null ? outcome : `${outcome} (${reason})`,
         `reward ${reward === null ? '–' : decimals(reward, 3)}`,
         `${sampledTokens} tokens`,
@@ -145,10 +163,8 @@ function printRows(run: string, findings: Findings, { json, limit }: FindOptions
       ].join('  '),
     );
   }
-  const known =
-    success.trials === 0 ? '' : `, ${((100 * success.successes) / success.trials).toFixed(1)} % solved`;
   const mean = meanReward === null ? '' : `, mean reward ${decimals(meanReward, 3)}`;
-  note(`${total} of ${there.episodes} episodes${known}${mean}`);
+  note(`${total} of ${there.episodes} episodes${solvedText(success)}${mean}`);
   if (total > limit)
     note(`the first ${limit} are shown; --limit shows more, --parquet, --jsonl and --atif write all`);
 }

@@ -16,6 +16,7 @@ export const foundOutput = z.strictObject({
   level: z.int(),
   index: count,
   retried: z.boolean(),
+  hinted: z.boolean().describe('sampled with a hint behind the prompt'),
   weights,
   status: z.string(),
   outcome: z.string(),
@@ -45,6 +46,7 @@ export const textHitOutput = z.strictObject({
   before: z.string(),
   text: z.string(),
   after: z.string(),
+  success: z.boolean().nullable(),
 });
 
 export const episodeOutput = z.strictObject({
@@ -53,6 +55,7 @@ export const episodeOutput = z.strictObject({
   place: z.string(),
   task: taskRef,
   sample: count,
+  hinted: z.boolean().describe('sampled with a hint, which stands behind the prompt'),
   weights,
   outcome: z.string(),
   reason: z.string().nullable(),

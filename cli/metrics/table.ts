@@ -27,8 +27,9 @@ const COLUMNS: readonly [head: string, name: string, text: (value: number) => st
   ['cut off %', 'episodes/truncated', percent],
 ];
 
-/** Of stages that sample ahead; left out where no step has any. */
-const AHEAD: typeof COLUMNS = [
+/** Of samples with hints, and of stages that sample ahead; left out where no step has any. */
+const OF_SOME: typeof COLUMNS = [
+  ['hinted %', 'success/hinted', percent],
   ['stale', 'staleness/mean', fixed(1)],
   ['idle s', 'idle/learner', fixed(1)],
 ];
@@ -43,6 +44,7 @@ const FIRST_LEFT_OUT = [
   'clipped %',
   'cut off %',
   'tokens',
+  'hinted %',
   'stale',
   'KL',
   'stage',
@@ -51,7 +53,7 @@ const FIRST_LEFT_OUT = [
 /** One line a step, with a dash for what was not measured, and below it what was decided, asked and answered. */
 export function metricsTable(steps: readonly StoredStep[], width?: number | null): string {
   const known = steps.map((step) => figuresOf(step));
-  const columns = [...COLUMNS, ...AHEAD.filter(([, name]) => known.some((figures) => name in figures))];
+  const columns = [...COLUMNS, ...OF_SOME.filter(([, name]) => known.some((figures) => name in figures))];
   const rows = steps.map((step, i) => {
     const figures = known[i]!;
     const cells = columns.map(([, name, text]) => {

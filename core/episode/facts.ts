@@ -20,6 +20,8 @@ export interface EpisodeFacts {
   level: number;
   index: number;
   retried: boolean;
+  /** Sampled with a hint behind the prompt, of a task that others had failed. */
+  hinted: boolean;
   /** SHA-256 of the weights that sampled. */
   weights: string;
   status: Episode['status']['kind'];
@@ -60,12 +62,14 @@ export const episodeFactsOf = (group: RolloutGroup, reward: Pick<RewardSpec, 'co
     ...ofTurns(episode),
   }));
 
-const ofTask = ({ ref, retried, promptTokens }: GroupTask) => ({
+const ofTask = ({ ref, retried, promptTokens, learntBehind }: GroupTask) => ({
   environment: ref.environment,
   split: ref.split,
   level: ref.level,
   index: ref.index,
   retried: retried === true,
+  // Of episodes that were sampled nothing else is learnt behind another prompt; those that are relabelled are copies.
+  hinted: learntBehind !== undefined,
   promptTokens: promptTokens.length,
 });
 

@@ -137,11 +137,14 @@ function unknownField(key: string, owners: readonly Schema[], value: unknown): s
   const objects = owners.flatMap((owner) => objectsOf(owner, value));
   const fields = [...new Set(objects.flatMap(({ shape }) => Object.keys(shape)))];
   const below = objects.flatMap(({ shape }) =>
-    Object.entries(shape).flatMap(([field, schema]) =>
-      objectsOf(schema, inside(value, field)).some(({ shape: own }) => Object.hasOwn(own, key))
-        ? [field]
-        : [],
-    ),
+    Object.entries(shape).flatMap(([field, schema]) => {
+      const list = unwrap(schema);
+      const [at, lower] =
+        list instanceof z.ZodArray
+          ? [`${field}[…]`, objectsOf(list.element as Schema, undefined)]
+          : [field, objectsOf(schema, inside(value, field))];
+      return lower.some(({ shape: own }) => Object.hasOwn(own, key)) ? [at] : [];
+    }),
   );
   const where =
     below.length === 0 ? '' : `; did you mean ${below.map((field) => `"${field}.${key}"`).join(' or ')}?`;

@@ -1,5 +1,6 @@
 import { addIncidents } from '../episode/incidents.ts';
 import type { TrainingPorts } from '../ports.ts';
+import type { Proportion } from '../statistics/intervals.ts';
 import type { BlobRef, MadeTaskRef } from '../refs.ts';
 import type { GroupRequest, GroupResult, RelabelResult, Span, StoredResult } from '../requests.ts';
 import type { Plan } from '../algorithms/method.ts';
@@ -10,6 +11,7 @@ import { shareOut, summarize } from './evaluation.ts';
 import type { RolloutSummary } from './evaluation.ts';
 import type { CollectSpec } from '../schema/collect.ts';
 import type { StageInput, StageState } from './stage.ts';
+import { total } from './stage-policy.ts';
 import { samplingAt } from './exploration.ts';
 import { drawVaried } from './from-failures.ts';
 import { playBothRoles } from './self-play.ts';
@@ -49,6 +51,8 @@ export interface Collected {
   greedyFailure?: string | undefined;
   /** Tokens that were sampled besides those of the summary: for baselines, with hints, and by an opponent. */
   otherTokens: number;
+  /** Of samples with hints: those that succeed, of those of which it is known; absent where there are none. */
+  hinted?: Proportion;
   /** Of a step of self-play: tasks that are there for later ones, and what its roles came to; absent of others. */
   played?: Pick<Played, 'made' | 'facts'>;
   spans: Span[];
@@ -291,6 +295,7 @@ export async function collect(
       sampledTokensOf([...greedy, ...corrections]) +
       judgeTokensOf([...greedy, ...corrections]) +
       opponents.sampledTokens,
+    ...(corrections.length > 0 && { hinted: total(corrections.flatMap(({ arms }) => arms)) }),
     ...(played && { played: { made: played.made, facts: played.facts } }),
     spans: [...sampled, ...greedy, ...corrections, relabelled, escalated, played].flatMap(
       (one) => one?.spans ?? [],

@@ -1,5 +1,6 @@
 import type { Question } from '../question.ts';
 import type { BatchResult, EvaluationResult, TrainResult } from '../requests.ts';
+import type { Collected } from './collect-rollouts.ts';
 import type { RolloutSummary } from './evaluation.ts';
 import { leftOf, partOf } from './shared-error.ts';
 import type { SharedError } from './shared-error.ts';
@@ -8,9 +9,19 @@ import type { BatchFacts, DecisionFacts, HeldOutFacts, RolloutFacts, StepFacts }
 
 // Parts of a step's facts, of what was done in it.
 
-export function rolloutFacts(summary: RolloutSummary, otherTokens = 0): RolloutFacts {
+/** `besides`: of what was sampled and is in no count of the summary. */
+export function rolloutFacts(
+  summary: RolloutSummary,
+  { otherTokens = 0, hinted }: Partial<Pick<Collected, 'otherTokens' | 'hinted'>> = {},
+): RolloutFacts {
   const { behaviour, failures, failedTasks: _, tried: __, incidents: ___, ...counts } = summary;
-  return { ...counts, ...behaviour, ...(otherTokens > 0 && { otherTokens }), failedGroups: failures };
+  return {
+    ...counts,
+    ...behaviour,
+    ...(otherTokens > 0 && { otherTokens }),
+    ...(hinted && { hinted }),
+    failedGroups: failures,
+  };
 }
 
 export const batchFacts = (made: BatchResult | null): BatchFacts | null =>

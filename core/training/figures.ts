@@ -127,6 +127,7 @@ function ofRollout(rollout: RolloutFacts, batch: BatchFacts | null): [string, nu
       figure(`contribution/${verifier}`, share(contribution, rewardedCount(outcomes))),
     ]),
     ...ofSuccess('train', rollout.arms),
+    figure('success/hinted', rollout.hinted ? share(rollout.hinted.successes, rollout.hinted.trials) : null),
     figure('policy/entropy', share(-rollout.sampledLogprob, rollout.sampledTokens)),
     ...ofStaleness(rollout),
     ...ofRoles(rollout),

@@ -414,7 +414,7 @@ async function stageStep(
       environment: [...new Set(stage.arms.map((arm) => arm.environment))].join(','),
       checkpoint: trained?.checkpoint ?? state.checkpoint,
       rollout: {
-        ...rolloutFacts(summary, collected.otherTokens),
+        ...rolloutFacts(summary, collected),
         ...(played && { selfPlay: played.facts }),
         ...(varied && { fromFailures: varied.facts }),
         ...begun.staleness,

@@ -8,6 +8,7 @@ import type { OutcomeCounts } from '../episode/outcome.ts';
 import type { Decision, Question } from '../question.ts';
 import type { CheckpointRef } from '../refs.ts';
 import type { EnvironmentScale } from '../reward/normalization.ts';
+import type { Proportion } from '../statistics/intervals.ts';
 import type { RewardModelQuality } from '../reward/reward-model.ts';
 import type { AgreementSums } from '../reward/self-judge.ts';
 import type { ArmTally, LearnerMetrics } from '../requests.ts';
@@ -76,6 +77,8 @@ export interface RolloutFacts extends BehaviourCounts, Partial<Staleness> {
   sampledTokens: number;
   /** Tokens that were sampled besides, for baselines and corrections; absent where there were none. */
   otherTokens?: number;
+  /** Of samples with a hint, of tasks that others had failed; they are in no other count. Absent where there were none. */
+  hinted?: Proportion;
   /** Sampled tokens that episodes have of others, which they branched off; absent where there are none. */
   inheritedTokens?: number;
   /** Sum of the log-probs of `sampledTokens` when sampled, nats: the negative mean is an estimate of the policy's entropy. */

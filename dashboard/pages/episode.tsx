@@ -68,8 +68,9 @@ export function episodePage(
       >
         <p>
           <Text value={task.ref.environment} max={100} /> level {task.ref.level}, {task.ref.split}{' '}
-          {task.ref.index}; sample {episode.sample}; sampled by{' '}
-          <code>{found.group.weights.slice(0, 12)}</code> at temperature {found.group.temperature}
+          {task.ref.index}; sample {episode.sample}
+          {task.learntBehind && ', with a hint'}; sampled by <code>{found.group.weights.slice(0, 12)}</code>{' '}
+          at temperature {found.group.temperature}
         </p>
         <p>
           <strong>

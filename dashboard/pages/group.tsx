@@ -169,7 +169,8 @@ const TaskOf: FC<{ task: GroupTask; weights: string }> = ({ task, weights }) => 
     <p>
       <Text value={task.ref.environment} max={100} /> level {task.ref.level}, {task.ref.split}{' '}
       {task.ref.index}
-      {task.retried && '; drawn again because samples had failed it'}; sampled by{' '}
+      {task.retried && '; drawn again because samples had failed it'}
+      {task.learntBehind && '; with a hint, because samples had failed it'}; sampled by{' '}
       <code>{weights.slice(0, 12)}</code>
     </p>
     <h2>Prompt</h2>

@@ -91,6 +91,7 @@ export function atifOf(
     extra: {
       task: { ...taskRefOf(ref) },
       sample: episode.sample,
+      hinted: facts!.hinted,
       weights: group.weights,
       temperature: group.temperature,
       outcome: facts!.outcome,

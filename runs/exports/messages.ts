@@ -114,7 +114,7 @@ export function messagesLine(found: FoundEpisode, reward: Pick<RewardSpec, 'comp
   const { place, group, task, episode } = found;
   const { ref, tools } = task;
   const [facts] = episodeFactsOf({ ...group, episodes: [episode] }, reward);
-  const { outcome, reason, success, reward: earned, scores, answer } = facts!;
+  const { hinted, outcome, reason, success, reward: earned, scores, answer } = facts!;
   const calls = agentCallsOf(episode);
   return JSON.stringify({
     messages: messagesOf(found),
@@ -122,6 +122,7 @@ export function messagesLine(found: FoundEpisode, reward: Pick<RewardSpec, 'comp
     place: placeOf(place),
     task: { ...taskRefOf(ref) },
     sample: episode.sample,
+    hinted,
     weights: group.weights,
     outcome,
     reason,

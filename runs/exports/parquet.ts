@@ -32,6 +32,7 @@ const columnsFor = (parts: readonly string[]): Column[] => [
   column('level', real, ({ level }) => level),
   column('index', { type: 'INT64' }, ({ index }) => BigInt(index)),
   column('retried', truth, ({ retried }) => retried),
+  column('hinted', truth, ({ hinted }) => hinted),
   column('weights', text, ({ weights }) => weights),
   column('status', text, ({ status }) => status),
   column('outcome', text, ({ outcome }) => outcome),

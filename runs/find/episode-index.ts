@@ -17,7 +17,7 @@ import { groupsIn, inPortions, stepFolders } from '../episodes/stored-groups.ts'
 import type { StepFolder, CountedGroup } from '../episodes/stored-groups.ts';
 
 /** With another number what was cached is read anew. */
-const FORMAT = 2;
+const FORMAT = 3;
 
 /** Steps whose facts are one file. */
 const STEPS_OF_BLOCK = 32;

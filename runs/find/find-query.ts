@@ -9,6 +9,7 @@ export const OUTCOMES = ['scored', 'truncated', 'abstained', 'pending', 'failed'
 export const SPLITS = ['train', 'heldout', 'test'] as const;
 export const ORDERS = ['ascending', 'descending'] as const;
 export const SUCCESS = ['yes', 'no', 'unknown'] as const;
+export const HINT = ['yes', 'no'] as const;
 export const ANY_ERROR = 'any';
 
 const text = z.string().min(1).max(200);
@@ -26,6 +27,7 @@ const shape = {
   split: several(z.enum(SPLITS)),
   outcome: several(z.enum(OUTCOMES)),
   success: several(z.enum(SUCCESS)),
+  hint: several(z.enum(HINT)),
   'from-step': number.optional(),
   'to-step': number.optional(),
   'min-reward': number.optional(),
@@ -47,7 +49,15 @@ export type Query = z.infer<typeof schema>;
 export type QueryName = keyof typeof shape;
 export const QUERY_NAMES = Object.keys(shape) as QueryName[];
 
-const SEVERAL: readonly QueryName[] = ['stage', 'environment', 'level', 'split', 'outcome', 'success'];
+const SEVERAL: readonly QueryName[] = [
+  'stage',
+  'environment',
+  'level',
+  'split',
+  'outcome',
+  'success',
+  'hint',
+];
 
 /**
  * What words say, by name; empty ones are as if they were not there, as a form sends them. Throws
@@ -97,6 +107,7 @@ export function matches(
     isAmong<string>(query.split, facts.split) &&
     isAmong<string>(query.outcome, facts.outcome) &&
     isAmong(query.success, successOf(facts.success)) &&
+    isAmong(query.hint, facts.hinted ? 'yes' : 'no') &&
     isWithin(facts.reward, query['min-reward'], query['max-reward']) &&
     isWithin(facts.sampledTokens, query['min-tokens'], query['max-tokens']) &&
     isWithin(facts.turns, query['min-turns'], query['max-turns']) &&

@@ -8,6 +8,7 @@ export const WORDS: Record<QueryName, string> = {
   split: 'train, heldout or test',
   outcome: 'scored, truncated, abstained, pending or failed',
   success: 'yes, no or unknown',
+  hint: 'yes: sampled with a hint, as hindsight has it; no: without one',
   'from-step': 'of this step or a later one',
   'to-step': 'of this step or an earlier one',
   'min-reward': 'whose reward is at least',

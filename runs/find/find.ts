@@ -19,7 +19,7 @@ export interface Findings extends Scanned {
   /** Of those that match, as far as it is known. */
   success: { successes: number; trials: number };
   /** Everything that was looked at, whether it matches or not: what there is to ask for. */
-  there: { episodes: number; environments: string[]; levels: number[]; tools: string[] };
+  there: { episodes: number; hinted: number; environments: string[]; levels: number[]; tools: string[] };
   /** Names that were asked for and that there are not, with those that there are, in sentences. */
   unknown: string[];
 }
@@ -39,11 +39,12 @@ export async function searchEpisodes(
 ): Promise<Findings> {
   const first = new First(Math.min(offset, LAST_ROW) + limit, query.order === 'descending');
   const there = { environments: new Set<string>(), levels: new Set<number>(), tools: new Set<string>() };
-  const sums = { total: 0, episodes: 0, reward: 0, rewarded: 0, successes: 0, trials: 0 };
+  const sums = { total: 0, episodes: 0, hinted: 0, reward: 0, rewarded: 0, successes: 0, trials: 0 };
   const key = KEYS[query.sort];
   const scanned = await index.scan(({ stage, step, facts }) => {
     sums.episodes += facts.length;
     for (const row of facts) {
+      if (row.hinted) sums.hinted++;
       there.environments.add(row.environment);
       there.levels.add(row.level);
       for (const tool of Object.keys(row.tools)) there.tools.add(tool);
@@ -66,6 +67,7 @@ export async function searchEpisodes(
     success: { successes: sums.successes, trials: sums.trials },
     there: {
       episodes: sums.episodes,
+      hinted: sums.hinted,
       environments: [...there.environments].toSorted(),
       levels: [...there.levels].toSorted((a, b) => a - b),
       tools: [...there.tools].toSorted(),

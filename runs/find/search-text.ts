@@ -1,8 +1,11 @@
+import { succeeded } from '../../core/episode/reward.ts';
+import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
 import type { EpisodeIndex } from './episode-index.ts';
 import { foundIn, trajectoriesOf } from './found-episodes.ts';
-import type { FoundEpisode } from './found-episodes.ts';
+import type { FoundEpisode, FoundInStep } from './found-episodes.ts';
 import type { Query } from './find-query.ts';
+import { placeOf } from '../episodes/place.ts';
 import type { Place } from '../episodes/place.ts';
 
 /** Where in an episode a text stands, the first time. */
@@ -15,6 +18,8 @@ export interface TextHit {
   /** As it is written there. */
   text: string;
   after: string;
+  /** Whether the episode succeeded; null where nobody knows. */
+  success: boolean | null;
 }
 
 export interface SearchProgress {
@@ -52,13 +57,39 @@ export async function* searchText(
   for await (const episodes of trajectoriesOf(store, index.run, found, { ...options, readGroup })) {
     for (const episode of episodes) {
       const hit = hitIn(episode, look);
-      if (hit) yield hit;
+      if (hit) yield { ...hit, success: successOf(episode, index.reward) };
     }
   }
 }
 
-function hitIn({ place, task, episode }: FoundEpisode, look: Finder): TextHit | null {
-  const hit = (where: TextHit['where'], turn: number | null, text: string): TextHit | null => {
+/** Of what matches, the episodes in which its text stands. */
+export async function foundWithText(
+  store: ObjectStore,
+  index: EpisodeIndex,
+  query: Query & { text: string },
+  { damaged = [], ...options }: CallOptions & { damaged?: string[] } = {},
+): Promise<FoundInStep[]> {
+  const found = await foundIn(index, query, options);
+  const hits = new Set<string>();
+  for await (const { place } of searchText(store, index, query, { ...options, damaged }))
+    hits.add(placeOf(place));
+  const isHit = (place: Omit<Place, 'run'>): boolean => hits.has(placeOf({ run: index.run, ...place }));
+  return found.flatMap(({ stage, step, groups }) => {
+    const some = groups.flatMap((one) => {
+      const episodes = one.episodes.filter((episode) => isHit({ stage, step, group: one.group, episode }));
+      return episodes.length === 0 ? [] : [{ ...one, episodes }];
+    });
+    return some.length === 0 ? [] : [{ stage, step, groups: some }];
+  });
+}
+
+const successOf = ({ episode }: FoundEpisode, { components }: RewardSpec): boolean | null =>
+  episode.outcome ? succeeded(components, episode.outcome) : null;
+
+type TextPlace = Omit<TextHit, 'success'>;
+
+function hitIn({ place, task, episode }: FoundEpisode, look: Finder): TextPlace | null {
+  const hit = (where: TextHit['where'], turn: number | null, text: string): TextPlace | null => {
     const found = look(text);
     return found && { place, where, turn, ...found };
   };

@@ -37,6 +37,7 @@ const facts = jsonCodec<StepFacts & { format: string }>(
         rewardCount: count,
         sampledTokens: count,
         otherTokens: count.optional(),
+        hinted: z.looseObject({ successes: count, trials: count }).optional(),
         sampledLogprob: count,
         staleness: count.optional(),
         staleUpdates: count.optional(),

@@ -33,6 +33,7 @@ export const someFacts: Arbitrary<FactsInStep> = record({
   level: constantFrom(1, 2, 2.5),
   index: nat(2 ** 40),
   retried: boolean(),
+  hinted: boolean(),
   weights: constantFrom('a', 'b'),
   status: constantFrom('answered', 'ended', 'truncated', 'failed'),
   outcome: constantFrom('scored', 'pending', 'abstained', 'truncated', 'failed'),

@@ -77,6 +77,17 @@ export const NOT_WITH_SINGLES: WhyNot = {
     'keeps the groups whose rewards deviate most, and a group of one sample has no deviation: it would never be trained on again. Leave it out, or take 2 samples or more',
 };
 
+/** Refuses what can never help, whatever the rest of the stage is; `at` is the path of the section. */
+export function refuseUseless(rules: Rules, at: Path, refuse: Refuse): void {
+  rules['empty-batch']?.forEach((action, place) => {
+    if (action === 'filter')
+      refuse(
+        [...at, 'empty-batch', place],
+        'leaves groups out, and there are none left to train on: loosen what filters them, or take easier levels',
+      );
+  });
+}
+
 /** Refuses actions that the rest of a stage cannot go with; `at` is the path of the section. */
 export function refuseActions(rules: Rules, why: WhyNot, at: Path, refuse: Refuse): void {
   for (const alarm of DIAGNOSES) {

@@ -28,6 +28,7 @@ import {
   NOT_WITH_SINGLES,
   NOT_WITH_STORED,
   refuseActions,
+  refuseUseless,
 } from './diagnosis.ts';
 import { fromSchema } from './earlier-policy.ts';
 import { checkFromFailures, fromFailuresSchema } from './from-failures.ts';
@@ -280,6 +281,7 @@ export function checkRlStage(
     plan.objective,
   ))
     refuse([...at, 'algorithm', field], message);
+  refuseUseless(stage.diagnosis, [...at, 'diagnosis'], refuse);
   if (late) refuseActions(stage.diagnosis, NOT_WITH_LATE, [...at, 'diagnosis'], refuse);
   if (trainsSingles(stage)) refuseActions(stage.diagnosis, NOT_WITH_SINGLES, [...at, 'diagnosis'], refuse);
   if (stage.collect.kind === 'asynchronous') {

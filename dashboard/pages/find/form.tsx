@@ -2,7 +2,7 @@ import type { FC } from 'hono/jsx';
 import { OBSERVED_ERRORS } from '../../../core/episode/facts.ts';
 import { printable } from '../../../core/printable.ts';
 import type { Findings } from '../../../runs/find/find.ts';
-import { ANY_ERROR, ORDERS, OUTCOMES, SORTS, SPLITS, SUCCESS } from '../../../runs/find/find-query.ts';
+import { ANY_ERROR, HINT, ORDERS, OUTCOMES, SORTS, SPLITS, SUCCESS } from '../../../runs/find/find-query.ts';
 import type { Query, QueryName } from '../../../runs/find/find-query.ts';
 import { WORDS } from '../../../runs/find/find-words.ts';
 import { Text } from '../../parts/text.tsx';
@@ -24,6 +24,7 @@ export const Form: FC<{ asked: FindRequest; findings: Findings; stages: string[]
     <Boxes legend="split" name="split" query={query} of={SPLITS} />
     <Boxes legend="outcome" name="outcome" query={query} of={OUTCOMES} />
     <Boxes legend="solved" name="success" query={query} of={SUCCESS} />
+    <Boxes legend="with a hint" name="hint" query={query} of={there.hinted > 0 ? HINT : []} />
     <Between legend="step" names={['from-step', 'to-step']} query={query} />
     <Between legend="reward" names={['min-reward', 'max-reward']} query={query} />
     <Between legend="sampled tokens" names={['min-tokens', 'max-tokens']} query={query} />

@@ -88,6 +88,7 @@ export const FoundRows: FC<{ asked: FindRequest; findings: Findings }> = ({ aske
               <td>
                 <Text value={row.environment} max={80} /> level {row.level}, {row.split} {row.index}
                 {row.retried && ' (again)'}
+                {row.hinted && ' (with a hint)'}
               </td>
               <td>
                 {row.outcome}

@@ -11,6 +11,8 @@ import type { EpisodeFacts } from '../../../core/episode/facts.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { matches, readQuery } from '../../../runs/find/find-query.ts';
 import { placeOf } from '../../../runs/episodes/place.ts';
+import type { TextHit } from '../../../runs/find/search-text.ts';
+import { putTrajectories } from '../../../store/rollout/trajectories.ts';
 import { assertOutput } from '../../support/json-output.ts';
 import { ROOT } from '../../support/markdown.ts';
 import { openTestStore } from '../../support/test-store.ts';
@@ -158,6 +160,61 @@ test('what was found is written for other programs', async () => {
   expect(written.map(({ trajectory_id }) => trajectory_id).toSorted()).toEqual(places.toSorted());
 });
 
+test('samples with a hint are told from the others, and found alone', async () => {
+  const size = { steps: 1, groups: 1, samples: 4 };
+  await keepMadeRun(store, 'hinted', size);
+  const { tasks, ...group } = madeGroup(size, 1, 0);
+  const hinted = tasks.map((task) => ({ ...task, learntBehind: [1, 2, 3] }));
+  const place = { run: 'hinted', stage: MADE_STAGE, step: 1 };
+  await putTrajectories(store, place, { ...group, id: 'group-0001', tasks: hinted });
+  const at = (number: number) => `hinted/${MADE_STAGE}/1/${number}/0`;
+
+  const [without, withHint, both, shown] = await Promise.all([
+    gradus('find', 'hinted', '--hint', 'no', '--json'),
+    gradus('find', 'hinted', '--hint', 'yes'),
+    gradus('find', 'hinted', '--jsonl', path.join(folder, 'hinted.jsonl')),
+    gradus('episode', at(1)),
+  ]);
+  const rows = without.stdout.trim().split('\n');
+  expect(rows.map((line) => (JSON.parse(line) as { group: number; hinted: boolean }).hinted)).toEqual(
+    Array.from({ length: 4 }, () => false),
+  );
+  expect(withHint.stderr).toContain('4 of 8 episodes');
+  expect(withHint.stdout.split('\n')[0]).toMatch(/, with a hint {2}/u);
+  expect(both.code, both.stderr).toBe(0);
+  const chats = (await readFile(path.join(folder, 'hinted.jsonl'), 'utf8')).trim().split('\n');
+  expect(chats.map((line) => (JSON.parse(line) as { hinted: boolean }).hinted)).toEqual(
+    Array.from({ length: 8 }, (_, i) => i >= 4),
+  );
+  expect(shown.stdout).toMatch(/^calculator, level \d, train \d+, with a hint behind the prompt; weights /);
+  expect((await gradus('episode', at(0))).stdout).not.toContain('hint');
+});
+
+test('what has a text is written for other programs, and how often it succeeded is said', async () => {
+  const words = ['find', 'made', '--stage', MADE_STAGE, '--text', 'there is no tool'];
+  const places = all.filter(
+    ({ errors, stage }) => stage === MADE_STAGE && errors['unknown-tool'] !== undefined,
+  );
+  const file = path.join(folder, 'with-text.jsonl');
+  const { code, stderr } = await gradus(...words, '--jsonl', file);
+  expect(code, stderr).toBe(0);
+  const lines = (await readFile(file, 'utf8')).trim().split('\n');
+  expect(lines.map((line) => (JSON.parse(line) as { place: string }).place)).toEqual(
+    places.map(({ place }) => place),
+  );
+  const [said, json] = await Promise.all([
+    gradus(...words, '--limit', '1000'),
+    gradus(...words, '--limit', '2', '--json'),
+  ]);
+  expect(said.stderr).toContain(`${places.length} episodes, 0.0 % solved`);
+  expect(
+    json.stdout
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as TextHit).success),
+  ).toEqual([false, false]);
+});
+
 test('one episode is shown turn by turn; what cannot be asked, or is not there, is said', async () => {
   const [failed] = all.filter(({ status, step }) => status === 'answered' && step < 20);
   const { stdout, stderr, code } = await gradus('episode', failed!.place);
@@ -174,7 +231,7 @@ test('one episode is shown turn by turn; what cannot be asked, or is not there, 
   ]);
   expect(badWord.stderr).toMatch(/outcome cannot be looked for/);
   expect(badPlace.stderr).toMatch(/3 parts and not five/);
-  expect(noGroup.stderr).toMatch(/no such group/);
+  expect(noGroup.stderr).toMatch(/no such group\. ".*find made --stage [^"]+" shows the places of episodes/u);
   expect(noRun.stderr).toMatch(/did you mean "made"/);
   expect([badWord, badPlace, noGroup, noRun].map((said) => said.code)).toEqual([1, 1, 1, 1]);
 });

@@ -27,10 +27,11 @@ describe('what a stage does about alarms', () => {
     ]);
   });
 
-  test('is a list of actions, any of them for any alarm', () => {
+  test('is a list of actions, any of them for any alarm but one', () => {
     for (const name of DIAGNOSES) {
-      const { stages } = parseSpec(example('calculator', { [name]: ACTIONS }), 'run', environments);
-      expect(stages.at(-1)).toMatchObject({ diagnosis: { [name]: ACTIONS } });
+      const actions = ACTIONS.filter((action) => name !== 'empty-batch' || action !== 'filter');
+      const { stages } = parseSpec(example('calculator', { [name]: actions }), 'run', environments);
+      expect(stages.at(-1)).toMatchObject({ diagnosis: { [name]: actions } });
     }
   });
 
@@ -41,6 +42,13 @@ describe('what a stage does about alarms', () => {
     expect(problemsOf(example('calculator', { 'echo-trap': ['roll-back'] }))[0]).toMatch(
       /stages\[2\]\.diagnosis\.echo-trap\[0\]: .*rollback/,
     );
+  });
+
+  test('cannot be to leave groups out where none is left to train on', () => {
+    expect(problemsOf(example('calculator', { 'empty-batch': ['note', 'filter'] })).join('\n')).toContain(
+      'stages[2].diagnosis.empty-batch[1]: leaves groups out, and there are none left',
+    );
+    expect(problemsOf(example('calculator', { 'empty-batch': ['ask'] }))).toEqual([]);
   });
 
   test('cannot be to explore where episodes of another temperature come before the learner', () => {

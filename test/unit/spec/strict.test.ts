@@ -125,6 +125,12 @@ describe('what stands in the wrong place is refused with the right one:', () => 
       'temperature: unknown field; did you mean "sampling.temperature"?',
     ]);
   });
+
+  test('a field of stages at the top', () => {
+    expect(problems([supervised, rl], { diagnosis: { 'no-contrast': ['ask'] } })).toEqual([
+      'diagnosis: unknown field; did you mean "stages[…].diagnosis"?',
+    ]);
+  });
 });
 
 test('the field that tells kinds apart is named where it is misspelt', () => {

@@ -40,6 +40,22 @@ test('a terminal of 80 columns shows the figures that matter most, and names the
   expect(shown.join('\n')).toMatch(/no room for turns, gap/u);
 });
 
+test('success with hints is a column where there were any', async () => {
+  const ports = new ScriptedTraining({ heldOut: [0.5] });
+  await trainStage(ports, stageInput({ maxSteps: 1 }), null, go);
+  const [facts] = ports.facts as [StepFacts];
+  const step = { ...facts, answer: null };
+  const hinted = { ...step, rollout: { ...facts.rollout!, hinted: { successes: 1, trials: 8 } } };
+  const rows = (steps: Parameters<typeof metricsTable>[0]) =>
+    metricsTable(steps, null)
+      .split('\n')
+      .map((line) => line.split('\t'));
+  const [heads, first, second] = rows([step, hinted]);
+  const column = heads!.indexOf('hinted %');
+  expect([first![column], second![column]]).toEqual(['–', '12.5']);
+  expect(rows([step])[0]).not.toContain('hinted %');
+});
+
 test('a stage that samples ahead has columns of its own', async () => {
   const headsOf = async (collect: RlStageSpec['collect']) => {
     const ports = new ScriptedTraining({ heldOut: [0.5] });

@@ -79,6 +79,7 @@ test('an episode in numbers: its task, its tokens, its reward, and what it calle
     level: 2,
     index: 5,
     retried: false,
+    hinted: false,
     weights: 'w',
     status: 'answered',
     outcome: 'scored',
@@ -140,6 +141,12 @@ test('what has no reward says why, and of what is not known nothing is made up',
   // It was under way when the episode failed, so that there is such a tool.
   expect(rows[2]!.tools).toEqual({ look: 1 });
   expect(rows[4]!.inheritedTokens).toBe(2);
+});
+
+test('samples with a hint are told from the others', () => {
+  const { tasks, ...of } = group({ task: 0 }, { task: 1 });
+  const hinted = { ...of, tasks: [tasks[0]!, { ...tasks[1]!, learntBehind: [1, 2] }] };
+  expect(episodeFactsOf(hinted, reward).map((facts) => facts.hinted)).toEqual([false, true]);
 });
 
 test('what an agent writes before its turns is its prompt, and no observation', () => {

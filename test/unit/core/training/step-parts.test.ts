@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { GroupRequest } from '../../../../core/requests.ts';
 import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
+import { figuresOf } from '../../../../core/training/figures.ts';
+import type { StepFacts } from '../../../../core/training/step-facts.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import { taskIndexes } from '../../../../core/training/task-draw.ts';
@@ -193,7 +195,10 @@ describe('stored episodes', () => {
 describe('hindsight', () => {
   const failing: Script['group'] = (group: GroupRequest) =>
     group.failed
-      ? { sampledTokens: 7 }
+      ? {
+          arms: [{ arm: { environment: 'calculator', level: 1 }, successes: 3, trials: 8 }],
+          sampledTokens: 7,
+        }
       : { ...(group.group % 2 === 0 && unsolved(group)), sampledTokens: 10 };
 
   test('asks failed tasks again with a hint, in places of their own, and learns from that besides', async () => {
@@ -221,6 +226,9 @@ describe('hindsight', () => {
     expect(ports.reports[0]).toMatchObject({ outcomes: { scored: 4 * 8 } });
     expect(ports.reports[0]!.sampledTokens).toBe(4 * 10 + 2 * 7);
     expect(ports.relabelled).toEqual([]);
+    const [{ rollout }] = ports.facts as [StepFacts];
+    expect(rollout!.hinted).toEqual({ successes: 2 * 3, trials: 2 * 8 });
+    expect(figuresOf(ports.facts[0]!)['success/hinted']).toBe(0.375);
   });
 
   test('asks a teacher where the method names one', async () => {
@@ -251,6 +259,7 @@ describe('hindsight', () => {
     const ports = await train({ kind: 'hindsight', relabel: true }, { group });
     expect(ports.rollouts).toHaveLength(1);
     expect(ports.relabelled).toEqual([]);
+    expect(ports.facts[0]!.rollout).not.toHaveProperty('hinted');
   });
 
   test('looks for other tasks that failed episodes solved, however often their own are solved', async () => {

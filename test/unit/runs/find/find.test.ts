@@ -5,6 +5,7 @@ import { OBSERVED_ERRORS } from '../../../../core/episode/facts.ts';
 import type { EpisodeIndex, IndexedStep, Scanned } from '../../../../runs/find/episode-index.ts';
 import { searchEpisodes } from '../../../../runs/find/find.ts';
 import {
+  HINT,
   matches,
   ORDERS,
   OUTCOMES,
@@ -27,6 +28,7 @@ const someQuery: Arbitrary<Query> = record({
   split: some(...SPLITS),
   outcome: some(...OUTCOMES),
   success: some(...SUCCESS),
+  hint: some(...HINT),
   'from-step': bound,
   'to-step': bound,
   'min-reward': bound,
