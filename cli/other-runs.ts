@@ -1,10 +1,9 @@
-import path from 'node:path';
 import type { Client } from '@temporalio/client';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { messageOf } from '../core/errors.ts';
+import { commandLine } from '../core/installation.ts';
 import { shellWord } from '../environments/sandbox/command.ts';
-import type { WorkerSettings } from '../workers/settings.ts';
-import { binDir } from './stack-with-workers.ts';
+import { DEFAULT_STATE_DIR } from '../infra/dev/state-dir.ts';
 
 const STEP = defineSearchAttributeKey('GradusStep', 'INT');
 
@@ -12,12 +11,8 @@ const STEP = defineSearchAttributeKey('GradusStep', 'INT');
  * The runs besides one that workers have to do with: whoever was interrupted goes on as soon as there are some, and takes
  * its share of the machine. A line each, with the command that stops it; that they cannot be listed is one, too.
  */
-export async function otherRuns(
-  client: Client,
-  workflowId: string,
-  { stateDir, settings }: { stateDir: string; settings: Pick<WorkerSettings, 'temporalAddress'> },
-): Promise<string[]> {
-  const temporal = [path.join(binDir(stateDir), 'temporal'), 'workflow', 'signal'];
+export async function otherRuns(client: Client, workflowId: string, stateDir: string): Promise<string[]> {
+  const servers = stateDir === DEFAULT_STATE_DIR ? '' : ` --state-dir ${asTyped(stateDir)}`;
   const lines: string[] = [];
   try {
     for await (const run of client.workflow.list({
@@ -25,17 +20,9 @@ export async function otherRuns(
     })) {
       if (run.workflowId === workflowId) continue;
       const step = run.typedSearchAttributes.get(STEP);
-      const signal = [
-        '--address',
-        settings.temporalAddress,
-        '--workflow-id',
-        run.workflowId,
-        '--name',
-        'stop',
-      ];
+      const stop = commandLine(`stop ${asTyped(run.workflowId)}${servers}`);
       lines.push(
-        `also running: ${run.workflowId}${step === undefined ? '' : ` (step ${step})`}; to stop it after the step in flight: ` +
-          [...temporal, ...signal].map(asTyped).join(' '),
+        `also running: ${run.workflowId}${step === undefined ? '' : ` (step ${step})`}; to stop it after the step in flight: ${stop}`,
       );
     }
   } catch (error) {

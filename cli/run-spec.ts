@@ -62,7 +62,7 @@ export async function runSpec<T>(
     if (stack.temporal.uiAddress) say(`  its workflows at ${stack.temporal.uiAddress}`);
     const connection = await connectPatiently(settings.temporalAddress, { say });
     const client = new Client({ connection, namespace: settings.namespace });
-    const others = await Promise.race([otherRuns(client, workflowId, { stateDir, settings }), interrupted]);
+    const others = await Promise.race([otherRuns(client, workflowId, stateDir), interrupted]);
     if (others === 'interrupted') return stopped();
     for (const line of others) say(line);
     const handle: WorkflowHandle<typeof curriculum> = (await options.reportIsDue?.(client))

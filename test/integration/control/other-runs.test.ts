@@ -3,6 +3,7 @@ import { afterAll, expect, test } from 'vitest';
 import { otherRuns } from '../../../cli/other-runs.ts';
 import { QUEUES } from '../../../core/names.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
+import { ROOT } from '../../support/markdown.ts';
 import { until } from '../../support/run-client.ts';
 import { startTestInstallation } from '../../support/test-installation.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
@@ -28,7 +29,7 @@ test('each other run that goes on is named, with how far it is and the command t
   let lines: string[] = [];
   await until(
     async () => {
-      lines = await otherRuns(client, 'house', installation);
+      lines = await otherRuns(client, 'house', installation.stateDir);
       return lines.length === 2 && !lines.join('').includes('ended') ? true : undefined;
     },
     300_000,
@@ -38,9 +39,9 @@ test('each other run that goes on is named, with how far it is and the command t
   expect(lines.some((one) => one.startsWith('also running: new; to stop it'))).toBe(true);
 
   const command = /to stop it after the step in flight: (.*)$/.exec(line!)![1]!;
-  const { code, stdout, stderr } = await runCommand('bash', ['-c', command], {
-    env: { ...process.env, PATH: '/usr/bin:/bin' },
-  });
+  // It asks back for the name.
+  const answered = `${command} <<< "ann's spec"`;
+  const { code, stdout, stderr } = await runCommand('bash', ['-c', answered], { cwd: ROOT });
   expect({ code, said: code === 0 ? '' : stdout + stderr }).toEqual({ code: 0, said: '' });
   const { events } = await begun.fetchHistory();
   const signals = events!.flatMap(
