@@ -1,6 +1,6 @@
 import { equalGroups, meanStaleness } from '../training/figures.ts';
 import { total } from '../training/stage-policy.ts';
-import type { StepFacts } from '../training/step-facts.ts';
+import type { BatchFacts, RolloutFacts, StepFacts } from '../training/step-facts.ts';
 
 /** What the diagnoses read of a step. */
 export const SIGNALS = [
@@ -86,13 +86,7 @@ export function signalsOf({
     widestGap: finite(widestGap(learner)),
     effective: finite(learner?.effectiveSamples?.tokens),
     staleness: rollout && finite(meanStaleness(rollout)),
-    learnt:
-      rollout &&
-      batch &&
-      share(
-        batch.maskedTokens,
-        rollout.sampledTokens + (rollout.otherTokens ?? 0) + (rollout.inheritedTokens ?? 0),
-      ),
+    learnt: rollout && batch && learntShare(rollout, batch),
     besides: rollout && share(rollout.otherTokens ?? 0, rollout.sampledTokens),
     // Of stored episodes nothing was sampled here.
     length: rollout && (rollout.sampledTokens === 0 ? null : share(rollout.sampledTokens, rollout.episodes)),
@@ -103,6 +97,15 @@ export function signalsOf({
     duplicates: rollout && share(rollout.duplicateEpisodes, rollout.episodes),
     echoed: rollout && share(rollout.repeatedFourGrams, rollout.fourGrams),
   };
+}
+
+/** Of stored episodes nothing was sampled here: of them it is known only where none is trained on. */
+function learntShare(
+  { episodes, sampledTokens, otherTokens = 0, inheritedTokens = 0 }: RolloutFacts,
+  { maskedTokens }: BatchFacts,
+): number | null {
+  if (sampledTokens === 0) return episodes > 0 && maskedTokens === 0 ? 0 : null;
+  return share(maskedTokens, sampledTokens + otherTokens + inheritedTokens);
 }
 
 /** Over the episodes that both have judged; null where none is. */

@@ -114,6 +114,23 @@ test('a stage without contrast trains on nothing, and has one alarm for it; a me
   expect(alarmsOf(mastered, { contrast: 'none' })).toEqual([]);
 });
 
+test('a stage of stored episodes that trains on none of them has the alarm, though it samples nothing', () => {
+  const alarms = (trainedAt: (step: number) => boolean) =>
+    alarmsOf(
+      Array.from({ length: 20 }, (_, i) => {
+        const { rollout, batch, ...facts } = factsOf(i + 1, { equal: 0.3, success: 0.3, learnt: 0 });
+        return {
+          ...facts,
+          rollout: { ...rollout!, sampledTokens: 0 },
+          batch: { ...batch!, maskedTokens: trainedAt(i + 1) ? 9 : 0 },
+        };
+      }),
+    ).map(({ name, stageStep }) => [name, stageStep]);
+  expect(alarms(() => false)).toEqual([['empty-batch', 8]]);
+  expect(alarms((step) => step % 8 === 0)).toEqual([]);
+  expect(alarms((step) => step === 8)).toEqual([['empty-batch', 16]]);
+});
+
 test('a stage of hints that has nothing to correct has no alarm, and one whose hints come to nothing has', () => {
   const steps = (besides: number) =>
     Array.from({ length: 20 }, (_, i) => factsOf(i + 1, { success: 0.7, equal: 0.3, learnt: 0, besides }));
