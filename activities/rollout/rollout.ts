@@ -405,9 +405,10 @@ async function startGroup(
   const tasks = refs.map((ref, i): GroupTask => {
     const [task, hint] = [posed[i]!, hints?.[i]];
     const again = i < request.retries && { retried: true as const };
+    const failedBefore = hints !== null && { learntBehind: [] };
     const place = request.firstTask + i;
     if (task instanceof GradusError || hint instanceof GradusError)
-      return { ref, place, prompt: '', promptTokens: [], ...again };
+      return { ref, place, prompt: '', promptTokens: [], ...failedBefore, ...again };
     const { prompt, tools } = task;
     const own = tools && { tools };
     const dialect = lease.dialectFor(speaking(deps, { ref, prompt, promptTokens: [], ...own }));

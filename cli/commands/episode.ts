@@ -29,14 +29,14 @@ export function episodeCommand(): Command {
           const found = await readGroupAt(store, place);
           const sampled = found?.group.episodes[place.episode];
           if (!found || !sampled) {
-            const what = found
-              ? `${counted(found.group.episodes.length, 'episode')} in that group`
-              : 'no such group';
+            const there = found
+              ? `its group has ${counted(found.group.episodes.length, 'episode')}`
+              : 'there is no such group';
             const list = commandLine(`find ${place.run} --stage ${place.stage}`);
             throw new GradusError(
               'store',
               'no-episode',
-              `${placeOf(place)} is not in this store: there is ${what}. "${list}" shows the places of episodes; steps begin with 1, groups and episodes with 0`,
+              `${placeOf(place)} is not in this store: ${there}. "${list}" shows the places of episodes`,
             );
           }
           const { group } = found;

@@ -52,7 +52,7 @@ export function findCommand(): Command {
         await assertRun(store, run);
         const index = await EpisodeIndex.open(store, run);
         noteDamage(index.damaged);
-        await index.build({ progress: sayProgress() });
+        await index.build({ progress: sayProgress('steps', '; later searches reuse them') });
         if (await exported(store, index, query, options)) return;
         if (query.text !== undefined) await printHits(store, index, { ...query, text: query.text }, options);
         else printRows(run, await findEpisodes(index, query, { limit: options.limit }), options);
@@ -70,12 +70,12 @@ function queryIn(options: FindOptions): Query {
 }
 
 /** Said where it takes a while, and seldom. */
-function sayProgress(): (at: { done: number; total: number }) => void {
+function sayProgress(what: string, more = ''): (at: { done: number; total: number }) => void {
   let reported = performance.now();
   return ({ done, total }) => {
     if (performance.now() - reported < 2000) return;
     reported = performance.now();
-    note(`${done} of ${total} steps are read; later searches reuse them`);
+    note(`${done} of ${total} ${what} are read${more}`);
   };
 }
 
@@ -94,19 +94,28 @@ async function exported(
   const found =
     text === undefined
       ? await foundIn(index, query, { damaged })
-      : await foundWithText(store, index, { ...query, text }, { damaged });
+      : await foundWithText(store, index, { ...query, text }, { damaged, progress: sayProgress('groups') });
   noteDamage(damaged);
   const count = found.flatMap(({ groups }) => groups).reduce((sum, { episodes }) => sum + episodes.length, 0);
+  // Damaged since the facts were read, or beside what was found.
+  const unread: string[] = [];
   if (parquet !== undefined) {
-    note(`${await writeFoundParquet(parquet, store, index, found)} episodes in ${parquet}`);
+    note(
+      `${await writeFoundParquet(parquet, store, index, found, { damaged: unread })} episodes in ${parquet}`,
+    );
   }
   if (jsonl !== undefined) {
     const begun = `${jsonl}.begun`;
-    await pipeline(Readable.from(messageLines(store, index, found)), createWriteStream(begun));
+    await pipeline(
+      Readable.from(messageLines(store, index, found, { damaged: unread })),
+      createWriteStream(begun),
+    );
     await rename(begun, jsonl);
     note(`${count} conversations in ${jsonl}`);
   }
-  if (atif !== undefined) note(`${await writeAtif(atif, store, index, found)} trajectories in ${atif}`);
+  if (atif !== undefined)
+    note(`${await writeAtif(atif, store, index, found, { damaged: unread })} trajectories in ${atif}`);
+  noteDamage(unread.filter((message) => !damaged.some((known) => known.endsWith(message))));
   return true;
 }
 
@@ -119,8 +128,12 @@ async function printHits(
   const { searchText } = await import('../../runs/find/search-text.ts');
   const damaged: string[] = [];
   let hits = 0;
+  let isMore = false;
   const known = { successes: 0, trials: 0 };
   for await (const hit of searchText(store, index, query, { damaged })) {
+    isMore = hits === limit;
+    if (isMore) break;
+    hits++;
     const { place, where, turn, before, text, after, success } = hit;
     known.trials += Number(success !== null);
     known.successes += Number(success === true);
@@ -128,12 +141,11 @@ async function printHits(
     const line = `${placeOf(place)}  ${at}: ${`${before}»${text}«${after}`.replaceAll(/\s+/g, ' ')}`;
     if (json === true) printJson('find-text', { ...hit, place: placeOf(place) });
     else print(line);
-    if (++hits >= limit) break;
   }
   noteDamage(damaged);
   if (json === true) return;
-  note(`${hits < limit ? '' : 'the first '}${counted(hits, 'episode')}${solvedText(known)}`);
-  if (hits >= limit) note('--limit shows more, --parquet, --jsonl and --atif write all');
+  note(`${isMore ? 'of the run the first ' : ''}${counted(hits, 'episode')}${solvedText(known)}`);
+  if (isMore) note('--limit shows more, --parquet, --jsonl and --atif write all');
 }
 
 const solvedText = (success: Proportion): string =>

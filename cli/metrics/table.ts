@@ -29,7 +29,7 @@ const COLUMNS: readonly [head: string, name: string, text: (value: number) => st
 
 /** Of samples with hints, and of stages that sample ahead; left out where no step has any. */
 const OF_SOME: typeof COLUMNS = [
-  ['hinted %', 'success/hinted', percent],
+  ['with hint %', 'success/hinted', percent],
   ['stale', 'staleness/mean', fixed(1)],
   ['idle s', 'idle/learner', fixed(1)],
 ];
@@ -44,7 +44,7 @@ const FIRST_LEFT_OUT = [
   'clipped %',
   'cut off %',
   'tokens',
-  'hinted %',
+  'with hint %',
   'stale',
   'KL',
   'stage',

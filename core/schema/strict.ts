@@ -131,6 +131,9 @@ const expected = (issue: z.core.$ZodIssueInvalidType): string =>
 export const inside = (value: unknown, part: PropertyKey): unknown =>
   typeof value === 'object' && value !== null ? (value as Record<PropertyKey, unknown>)[part] : undefined;
 
+/** What elements of many lists have says nothing of where it was meant to stand. */
+const EVERYWHERE: ReadonlySet<string> = new Set(['kind', 'name']);
+
 /** A field may be misspelt, one of another kind, or stand one level too high. */
 function unknownField(key: string, owners: readonly Schema[], value: unknown): string {
   const other = owners.flatMap((owner) => ofOtherKinds(key, owner, value));
@@ -141,7 +144,7 @@ function unknownField(key: string, owners: readonly Schema[], value: unknown): s
       const list = unwrap(schema);
       const [at, lower] =
         list instanceof z.ZodArray
-          ? [`${field}[…]`, objectsOf(list.element as Schema, undefined)]
+          ? [`${field}[…]`, EVERYWHERE.has(key) ? [] : everyObjectOf(list.element as Schema)]
           : [field, objectsOf(schema, inside(value, field))];
       return lower.some(({ shape: own }) => Object.hasOwn(own, key)) ? [at] : [];
     }),
@@ -149,7 +152,7 @@ function unknownField(key: string, owners: readonly Schema[], value: unknown): s
   const where =
     below.length === 0 ? '' : `; did you mean ${below.map((field) => `"${field}.${key}"`).join(' or ')}?`;
   if (other.length > 0) return `${other.join(', ')}${where}`;
-  return `unknown field${suggestion(key, fields) || where || didYouMean(key, fields)}`;
+  return `unknown field${where || suggestion(key, fields) || didYouMean(key, fields)}`;
 }
 
 /** In words, which other kinds of a union have the field. */
@@ -198,6 +201,13 @@ export function objectsOf(schema: Schema, value: unknown): z.ZodObject[] {
   if (inner instanceof z.ZodUnion) {
     return branchesOf(inner, value).flatMap((branch) => objectsOf(branch, value));
   }
+  return inner instanceof z.ZodObject ? [inner] : [];
+}
+
+/** The objects that an element of a list may be, of whatever kind. */
+function everyObjectOf(schema: Schema): z.ZodObject[] {
+  const inner = unwrap(schema);
+  if (inner instanceof z.ZodUnion) return inner.options.flatMap(everyObjectOf);
   return inner instanceof z.ZodObject ? [inner] : [];
 }
 

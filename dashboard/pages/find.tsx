@@ -79,7 +79,9 @@ export function findPage(app: App, context: Context): void {
         <Form asked={asked} findings={findings} stages={index.stages} />
         <Live id="found">
           {build && <Reading job={build} asked={asked} missing={findings.missing} />}
-          <Unreadable of={[...index.damaged, ...findings.unreadable.map(({ message }) => message)]} />
+          <Unreadable
+            of={[...index.damaged, ...(search?.damaged ?? findings.unreadable.map(({ message }) => message))]}
+          />
           {search ? (
             <Hits search={search} asked={asked} context={context} />
           ) : query.text !== undefined ? (

@@ -72,7 +72,7 @@ export function stepPage(app: App, { sources, observer }: Context & { observer: 
             <a href={reweighAt({ run, stage, step })}>Re-weigh its reward</a>
           </p>
         )}
-        <Rewards rows={rows} truncated={truncated} />
+        <Rewards rows={rows.filter(({ hinted }) => !hinted)} truncated={truncated} />
         {isLarge && (
           <p class="note">
             Of {stored.length} groups a page reads {STEP_ROWS}, in their order: what follows, and the

@@ -238,7 +238,7 @@ export async function commonTasks(
   };
 }
 
-/** Tasks of one place by their coordinates, each with its episodes: as a higher tier judged them, where one has. */
+/** Tasks of one place by their coordinates, each with its episodes without hints: as a higher tier judged them, where one has. */
 async function tasksAt(
   store: ObjectStore,
   run: string,
@@ -265,7 +265,9 @@ async function tasksAt(
 
   function add({ tasks: asked, episodes }: RolloutGroup, group: number): void {
     episodes.forEach(({ task, outcome }, episode) => {
-      const { ref: posed, prompt } = asked[task]!;
+      const { ref: posed, prompt, learntBehind } = asked[task]!;
+      // With a hint it is another task.
+      if (learntBehind) return;
       const ref = taskRefOf(posed);
       // A place in another source is another task.
       const { source } = posed;

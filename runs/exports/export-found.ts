@@ -19,7 +19,7 @@ export async function* messageLines(
   store: ObjectStore,
   { run, reward }: Pick<EpisodeIndex, 'run' | 'reward'>,
   found: readonly FoundInStep[],
-  options: CallOptions = {},
+  options: CallOptions & { damaged?: string[] } = {},
 ): AsyncGenerator<string> {
   for await (const episodes of trajectoriesOf(store, run, found, options)) {
     yield episodes.map((episode) => `${messagesLine(episode, reward)}\n`).join('');
@@ -31,7 +31,7 @@ export async function* atifFiles(
   store: ObjectStore,
   { run, reward }: Pick<EpisodeIndex, 'run' | 'reward'>,
   found: readonly FoundInStep[],
-  options: CallOptions = {},
+  options: CallOptions & { damaged?: string[] } = {},
 ): AsyncGenerator<{ name: string; text: string }> {
   for await (const episodes of trajectoriesOf(store, run, found, options)) {
     for (const episode of episodes) {

@@ -20,6 +20,8 @@ export interface Job {
 
 export interface TextSearch extends Job {
   hits: TextHit[];
+  /** Groups that cannot be read, and why. */
+  damaged: string[];
   /** There may be more: so many are shown. */
   full: boolean;
 }
@@ -137,6 +139,7 @@ export class FindJobs {
       problem: null,
       hits: [],
       full: false,
+      damaged: [],
     };
     const stopping = new AbortController();
     const stop = (): void => stopping.abort(new Error('nobody waits for it'));
@@ -148,6 +151,7 @@ export class FindJobs {
       for await (const hit of searchText(this.store, index, query, {
         signal,
         progress: (at) => (job.at = at),
+        damaged: job.damaged,
       })) {
         job.hits.push(hit);
         if (job.hits.length < MOST_HITS) continue;

@@ -1,6 +1,7 @@
 import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
+import { unlessDamaged } from '../../store/objects/unless-damaged.ts';
 import { findTrajectories } from '../../store/rollout/trajectories.ts';
 import type { EpisodeIndex } from './episode-index.ts';
 import { matches } from './find-query.ts';
@@ -52,17 +53,28 @@ export interface FoundEpisode {
   episode: Episode;
 }
 
-/** Group by group, a few in memory at a time. Those that somebody has deleted meanwhile are not there any more. */
+/**
+ * Group by group, a few in memory at a time. Those that somebody has deleted meanwhile are not there any more; those that
+ * cannot be read any more are added to `damaged`, with why, or throw without it.
+ */
 export async function* trajectoriesOf(
   store: ObjectStore,
   run: string,
   found: readonly FoundInStep[],
-  { readGroup = () => {}, ...options }: CallOptions & { readGroup?: () => void } = {},
+  {
+    readGroup = () => {},
+    damaged,
+    ...options
+  }: CallOptions & { readGroup?: () => void; damaged?: string[] } = {},
 ): AsyncGenerator<FoundEpisode[]> {
   for (const { stage, step, groups } of found) {
     for (const portion of inPortions(groups)) {
       options.signal?.throwIfAborted();
-      const read = await inParallel(portion, ({ key }) => findTrajectories(store, key, options), 8);
+      const read = await inParallel(
+        portion,
+        ({ key }) => unlessDamaged(damaged, () => findTrajectories(store, key, options)),
+        8,
+      );
       for (const [i, { group: number, episodes }] of portion.entries()) {
         readGroup();
         const group = read[i];

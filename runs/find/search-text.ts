@@ -28,6 +28,11 @@ export interface SearchProgress {
   total: number;
 }
 
+export type SearchOptions = CallOptions & {
+  progress?: (at: SearchProgress) => void;
+  damaged?: string[];
+};
+
 /** Characters of what stands around a text. */
 const AROUND = 60;
 
@@ -43,10 +48,11 @@ export async function* searchText(
   {
     progress = () => {},
     damaged = [],
+    found,
     ...options
-  }: CallOptions & { progress?: (at: SearchProgress) => void; damaged?: string[] } = {},
+  }: SearchOptions & { found?: readonly FoundInStep[] } = {},
 ): AsyncGenerator<TextHit> {
-  const found = await foundIn(index, query, { ...options, damaged });
+  found ??= await foundIn(index, query, { ...options, damaged });
   const at = { done: 0, total: found.reduce((sum, { groups }) => sum + groups.length, 0) };
   progress({ ...at });
   const readGroup = (): void => {
@@ -54,7 +60,11 @@ export async function* searchText(
     progress({ ...at });
   };
   const look = finder(query.text);
-  for await (const episodes of trajectoriesOf(store, index.run, found, { ...options, readGroup })) {
+  for await (const episodes of trajectoriesOf(store, index.run, found, {
+    ...options,
+    damaged,
+    readGroup,
+  })) {
     for (const episode of episodes) {
       const hit = hitIn(episode, look);
       if (hit) yield { ...hit, success: successOf(episode, index.reward) };
@@ -67,12 +77,12 @@ export async function foundWithText(
   store: ObjectStore,
   index: EpisodeIndex,
   query: Query & { text: string },
-  { damaged = [], ...options }: CallOptions & { damaged?: string[] } = {},
+  { progress, damaged = [], ...options }: SearchOptions = {},
 ): Promise<FoundInStep[]> {
-  const found = await foundIn(index, query, options);
+  const found = await foundIn(index, query, { ...options, damaged });
   const hits = new Set<string>();
-  for await (const { place } of searchText(store, index, query, { ...options, damaged }))
-    hits.add(placeOf(place));
+  const search = { ...options, ...(progress && { progress }), damaged, found };
+  for await (const { place } of searchText(store, index, query, search)) hits.add(placeOf(place));
   const isHit = (place: Omit<Place, 'run'>): boolean => hits.has(placeOf({ run: index.run, ...place }));
   return found.flatMap(({ stage, step, groups }) => {
     const some = groups.flatMap((one) => {

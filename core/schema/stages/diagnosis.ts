@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ACTIONS } from '../../diagnosis/act.ts';
 import type { AlarmAction, Rules } from '../../diagnosis/act.ts';
 import { DIAGNOSES } from '../../diagnosis/alarm.ts';
+import type { DiagnosisName } from '../../diagnosis/alarm.ts';
 import { positive } from '../../fields.ts';
 import type { Refuse } from '../check.ts';
 import type { Path } from '../strict.ts';
@@ -16,7 +17,9 @@ const newer = (what: string) => z.array(z.enum(ACTIONS)).max(ACTIONS.length).opt
 export const diagnosisSchema = z.strictObject({
   'missing-mask': actions('Tokens that the policy did not sample are trained.'),
   'no-contrast': actions('The samples of nearly all tasks earn the same (σ = 0).'),
-  'empty-batch': newer('Steps sample episodes and train on none of them. Default: note.'),
+  'empty-batch': newer(
+    'Steps sample episodes and train on none of them; `filter` and `slow-down` cannot help. Default: note.',
+  ),
   'constant-judge': newer(
     'A verifier, or the model in its place, gives everything the same score. Default: note.',
   ),
@@ -77,15 +80,22 @@ export const NOT_WITH_SINGLES: WhyNot = {
     'keeps the groups whose rewards deviate most, and a group of one sample has no deviation: it would never be trained on again. Leave it out, or take 2 samples or more',
 };
 
-/** Refuses what can never help, whatever the rest of the stage is; `at` is the path of the section. */
+/** What can never help, whatever the rest of the stage is. */
+const USELESS: Partial<Record<DiagnosisName, WhyNot>> = {
+  'empty-batch': {
+    filter: 'leaves groups out, and none is trained on: leave it out',
+    'slow-down': 'makes updates smaller, and there are none: leave it out',
+  },
+};
+
+/** Refuses what can never help; `at` is the path of the section. */
 export function refuseUseless(rules: Rules, at: Path, refuse: Refuse): void {
-  rules['empty-batch']?.forEach((action, place) => {
-    if (action === 'filter')
-      refuse(
-        [...at, 'empty-batch', place],
-        'leaves groups out, and there are none left to train on: loosen what filters them, or take easier levels',
-      );
-  });
+  for (const alarm of DIAGNOSES) {
+    rules[alarm]?.forEach((action, place) => {
+      const message = USELESS[alarm]?.[action];
+      if (message !== undefined) refuse([...at, alarm, place], message);
+    });
+  }
 }
 
 /** Refuses actions that the rest of a stage cannot go with; `at` is the path of the section. */
@@ -93,7 +103,9 @@ export function refuseActions(rules: Rules, why: WhyNot, at: Path, refuse: Refus
   for (const alarm of DIAGNOSES) {
     rules[alarm]?.forEach((action, place) => {
       const message = why[action];
-      if (message !== undefined) refuse([...at, alarm, place], message);
+      // What is useless was refused by itself.
+      if (message !== undefined && USELESS[alarm]?.[action] === undefined)
+        refuse([...at, alarm, place], message);
     });
   }
 }

@@ -40,6 +40,11 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
               .join(', ')}
           </Fact>
         )}
+        {rollout?.hinted && (
+          <Fact term="with a hint">
+            <Success of={rollout.hinted} /> solved
+          </Fact>
+        )}
         {(rollout?.failedGroups.length ?? 0) > 0 && (
           <>
             <dt class="bad">whole groups failed</dt>

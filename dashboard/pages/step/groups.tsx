@@ -51,6 +51,7 @@ export const Groups: FC<{
                 <Text value={taskOf(some[0]!)} max={200} />
               </a>
               {some[0]!.retried && ' (again)'}
+              {some[0]!.hinted && ' (with a hint)'}
             </th>
             <td class="number">
               <Num value={deviation} />

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { createRollout } from '../../../activities/rollout/rollout.ts';
+import { episodeFactsOf } from '../../../core/episode/facts.ts';
 import { trainingSamples } from '../../../core/algorithms/training-sample.ts';
 import { createCurriculum } from '../../../activities/training/curriculum.ts';
 import { createVerification } from '../../../activities/verification/verifiers.ts';
@@ -96,6 +97,27 @@ test('what a family says of an attempt is the hint, and its correction is learnt
     expect(textOf(tokens)).toContain(prompt);
     expect(textOf(tokens)).not.toContain('Nothing was computed');
   }
+});
+
+test('a task whose hint cannot be made was asked again all the same, and fails with why', async () => {
+  const silent = inThisProcess([
+    defineEnvironment({
+      ...calculatorEnvironment('echo'),
+      hint: () => {
+        throw new Error('no hint');
+      },
+    }),
+  ]);
+  const { trajectories, tried } = await rollOut('silent', '<answer>7</answer>', {}, silent);
+  const again = { group: 1, firstTask: 2, tasks: failedTasksOf({ tried: tried! }), failed: trajectories! };
+  const corrected = await rollOut('silent', '<answer>21</answer>', again, silent);
+  const facts = episodeFactsOf(
+    await loadTrajectories(store, corrected.trajectories!),
+    groupRequest('', []).reward,
+  );
+  expect(facts.map(({ hinted, outcome }) => [hinted, outcome])).toEqual(facts.map(() => [true, 'failed']));
+  expect(facts).toHaveLength(4);
+  expect(facts[0]!.reason).toContain('no hint');
 });
 
 test('a correction that is sampled again after its worker was lost has the same bytes', async () => {

@@ -79,6 +79,8 @@ test('commands give the rest, and name what is damaged', async () => {
   const commands: [args: string[], shown: string, named: string[]][] = [
     [['find', 'made'], `made/${MADE_STAGE}/1/0/0`, [spec, group]],
     [['find', 'made', '--jsonl', path.join(folder, 'rows.jsonl')], '', [spec, group]],
+    [['find', 'made', '--parquet', path.join(folder, 'found.parquet')], '', [spec, group]],
+    [['find', 'made', '--text', 'e', '--atif', path.join(folder, 'with-text')], '', [spec, group]],
     [['compare', 'made', 'twin'], 'do not part in the 2 steps', [spec, facts]],
     [['metrics', 'made'], MADE_STAGE, [spec, facts]],
     [['metrics', 'made', '--parquet', parquet], '', [spec, facts, group]],

@@ -10,6 +10,9 @@ import type { FactsInStep, IndexedStep, IndexProgress, Scanned } from '../../../
 import { FactCache } from '../../../runs/find/fact-cache.ts';
 import { FindJobs, MOST_HITS } from '../../../runs/find/find-jobs.ts';
 import { searchEpisodes } from '../../../runs/find/find.ts';
+import { foundIn } from '../../../runs/find/found-episodes.ts';
+import { foundWithText } from '../../../runs/find/search-text.ts';
+import { messageLines } from '../../../runs/exports/export-found.ts';
 import { readQuery } from '../../../runs/find/find-query.ts';
 import { rolloutKey, runPrefix } from '../../../store/keys.ts';
 import { putTrajectories } from '../../../store/rollout/trajectories.ts';
@@ -154,6 +157,29 @@ test('a group that is damaged is named, the others are there, and it is tried ag
   );
   await index.build();
   expect(await scanned(index)).toMatchObject({ missing: 0, unreadable: [], rows: { length: 12 } });
+});
+
+test('a group that is damaged after its facts were read is named, and the others are searched and written', async () => {
+  await keepMadeRun(store, 'torn-later', { steps: 2, groups: 2, samples: 2 });
+  const index = await EpisodeIndex.open(store, 'torn-later', { cache });
+  await index.build();
+  await writeFile(server.fileOf(rolloutKey('torn-later', MADE_STAGE, 1, 'group-0001')), '{}');
+  const query = { ...readQuery({ text: ['e'] }), text: 'e' };
+  const named = [expect.stringContaining('it was damaged or replaced')];
+  const searched: string[] = [];
+  const found = await foundWithText(store, index, query, { damaged: searched });
+  expect(found.flatMap(({ groups }) => groups.flatMap(({ episodes }) => episodes))).toHaveLength(6);
+  expect(searched).toEqual(named);
+
+  const written: string[] = [];
+  const lines: string[] = [];
+  const all = await foundIn(index, readQuery({}));
+  for await (const some of messageLines(store, index, all, { damaged: written })) lines.push(some);
+  expect(lines.join('').trim().split('\n')).toHaveLength(6);
+  expect(written).toEqual(named);
+  await expect(async () => {
+    for await (const _ of messageLines(store, index, all));
+  }).rejects.toThrow('it was damaged or replaced');
 });
 
 test('a run that was deleted and made anew under its name is another one', async () => {

@@ -10,6 +10,7 @@ import { episodeFactsOf } from '../../../core/episode/facts.ts';
 import type { EpisodeFacts } from '../../../core/episode/facts.ts';
 import { runCommand } from '../../../infra/setup/command.ts';
 import { matches, readQuery } from '../../../runs/find/find-query.ts';
+import { commonTasks } from '../../../runs/comparison/compare.ts';
 import { placeOf } from '../../../runs/episodes/place.ts';
 import type { TextHit } from '../../../runs/find/search-text.ts';
 import { putTrajectories } from '../../../store/rollout/trajectories.ts';
@@ -168,6 +169,10 @@ test('samples with a hint are told from the others, and found alone', async () =
   const place = { run: 'hinted', stage: MADE_STAGE, step: 1 };
   await putTrajectories(store, place, { ...group, id: 'group-0001', tasks: hinted });
   const at = (number: number) => `hinted/${MADE_STAGE}/1/${number}/0`;
+
+  // What hints brought about is not how often the task is solved without.
+  const { tasks: common } = await commonTasks(store, ['hinted', 'made'], { stage: MADE_STAGE, step: 1 });
+  expect(common.map(({ of }) => of[0]!.length)).toEqual([4]);
 
   const [without, withHint, both, shown] = await Promise.all([
     gradus('find', 'hinted', '--hint', 'no', '--json'),

@@ -126,10 +126,17 @@ describe('what stands in the wrong place is refused with the right one:', () => 
     ]);
   });
 
-  test('a field of stages at the top', () => {
-    expect(problems([supervised, rl], { diagnosis: { 'no-contrast': ['ask'] } })).toEqual([
-      'diagnosis: unknown field; did you mean "stages[…].diagnosis"?',
-    ]);
+  test.each([
+    ['diagnosis', { 'no-contrast': ['ask'] }, 'did you mean "stages[…].diagnosis"?'],
+    // Of a kind of stage that is not the usual one, and like the name of a section.
+    ['updatesPerRound', 30, 'did you mean "stages[…].updatesPerRound"?'],
+    ['graduation', {}, 'did you mean "stages[…].graduation"?'],
+    // In every list: where it was to stand, nobody knows.
+    ['name', 'x', 'valid: '],
+  ])('a field of stages at the top: %s', (key, value, said) => {
+    const [problem, ...more] = problems([supervised, rl], { [key]: value });
+    expect(problem).toContain(`${key}: unknown field; ${said}`);
+    expect(more).toEqual([]);
   });
 });
 

@@ -51,9 +51,9 @@ test('success with hints is a column where there were any', async () => {
       .split('\n')
       .map((line) => line.split('\t'));
   const [heads, first, second] = rows([step, hinted]);
-  const column = heads!.indexOf('hinted %');
+  const column = heads!.indexOf('with hint %');
   expect([first![column], second![column]]).toEqual(['–', '12.5']);
-  expect(rows([step])[0]).not.toContain('hinted %');
+  expect(rows([step])[0]).not.toContain('with hint %');
 });
 
 test('a stage that samples ahead has columns of its own', async () => {
