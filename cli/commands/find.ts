@@ -1,7 +1,3 @@
-import { createWriteStream } from 'node:fs';
-import { rename } from 'node:fs/promises';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import { counted } from '../../core/counted.ts';
 import { decimals } from '../../core/decimals.ts';
@@ -88,7 +84,7 @@ async function exported(
   if (parquet === undefined && jsonl === undefined && atif === undefined) return false;
   const { foundIn } = await import('../../runs/find/found-episodes.ts');
   const { foundWithText } = await import('../../runs/find/search-text.ts');
-  const { messageLines, writeAtif, writeFoundParquet } = await import('../../runs/exports/export-found.ts');
+  const { writeAtif, writeFoundParquet, writeMessages } = await import('../../runs/exports/export-found.ts');
   const damaged: string[] = [];
   const { text } = query;
   const found =
@@ -96,25 +92,12 @@ async function exported(
       ? await foundIn(index, query, { damaged })
       : await foundWithText(store, index, { ...query, text }, { damaged, progress: sayProgress('groups') });
   noteDamage(damaged);
-  const count = found.flatMap(({ groups }) => groups).reduce((sum, { episodes }) => sum + episodes.length, 0);
   // Damaged since the facts were read, or beside what was found.
   const unread: string[] = [];
-  if (parquet !== undefined) {
-    note(
-      `${await writeFoundParquet(parquet, store, index, found, { damaged: unread })} episodes in ${parquet}`,
-    );
-  }
-  if (jsonl !== undefined) {
-    const begun = `${jsonl}.begun`;
-    await pipeline(
-      Readable.from(messageLines(store, index, found, { damaged: unread })),
-      createWriteStream(begun),
-    );
-    await rename(begun, jsonl);
-    note(`${count} conversations in ${jsonl}`);
-  }
-  if (atif !== undefined)
-    note(`${await writeAtif(atif, store, index, found, { damaged: unread })} trajectories in ${atif}`);
+  const all = [store, index, found, { damaged: unread }] as const;
+  if (parquet !== undefined) note(`${await writeFoundParquet(parquet, ...all)} episodes in ${parquet}`);
+  if (jsonl !== undefined) note(`${await writeMessages(jsonl, ...all)} conversations in ${jsonl}`);
+  if (atif !== undefined) note(`${await writeAtif(atif, ...all)} trajectories in ${atif}`);
   noteDamage(unread.filter((message) => !damaged.some((known) => known.endsWith(message))));
   return true;
 }

@@ -1,5 +1,7 @@
+import { createWriteStream } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { CallOptions, ObjectStore } from '../../store/objects/object-store.ts';
 import type { EpisodeIndex } from '../find/episode-index.ts';
@@ -23,6 +25,24 @@ export async function* messageLines(
 ): AsyncGenerator<string> {
   for await (const episodes of trajectoriesOf(store, run, found, options)) {
     yield episodes.map((episode) => `${messagesLine(episode, reward)}\n`).join('');
+  }
+}
+
+/** Writes them as one file. Returns how many there were. */
+export async function writeMessages(
+  file: string,
+  ...found: Parameters<typeof messageLines>
+): Promise<number> {
+  let written = 0;
+  await pipeline(messageLines(...found), count, createWriteStream(`${file}.begun`));
+  await rename(`${file}.begun`, file);
+  return written;
+
+  async function* count(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+    for await (const piece of pieces) {
+      written += piece.split('\n').length - 1;
+      yield piece;
+    }
   }
 }
 

@@ -12,7 +12,7 @@ import { FindJobs, MOST_HITS } from '../../../runs/find/find-jobs.ts';
 import { searchEpisodes } from '../../../runs/find/find.ts';
 import { foundIn } from '../../../runs/find/found-episodes.ts';
 import { foundWithText } from '../../../runs/find/search-text.ts';
-import { messageLines } from '../../../runs/exports/export-found.ts';
+import { messageLines, writeMessages } from '../../../runs/exports/export-found.ts';
 import { readQuery } from '../../../runs/find/find-query.ts';
 import { rolloutKey, runPrefix } from '../../../store/keys.ts';
 import { putTrajectories } from '../../../store/rollout/trajectories.ts';
@@ -177,6 +177,8 @@ test('a group that is damaged after its facts were read is named, and the others
   for await (const some of messageLines(store, index, all, { damaged: written })) lines.push(some);
   expect(lines.join('').trim().split('\n')).toHaveLength(6);
   expect(written).toEqual(named);
+  const file = path.join(folder, 'torn-later.jsonl');
+  expect(await writeMessages(file, store, index, all, { damaged: [] })).toBe(6);
   await expect(async () => {
     for await (const _ of messageLines(store, index, all));
   }).rejects.toThrow('it was damaged or replaced');
