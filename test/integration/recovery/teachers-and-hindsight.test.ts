@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ids } from '../../../core/names.ts';
 import { findCheckpoints } from '../../../store/training/find-checkpoints.ts';
+import { stepsOf } from '../../../runs/overview/steps.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
 import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
@@ -102,6 +103,14 @@ test('a run that is killed in a correction, in stored episodes and in a distilla
     .flatMap(({ tasks }) => tasks)
     .filter(({ learntBehind }) => learntBehind);
   expect(hinted.length).toBeGreaterThan(0);
+  // They are counted, and as often after the kills.
+  const countsOf = async (run: string) =>
+    (await stepsOf(store, run)).steps.flatMap(({ step, rollout }) =>
+      rollout?.hinted ? [[step, rollout.hinted]] : [],
+    );
+  const counts = await countsOf('killed');
+  expect(counts).toEqual(await countsOf('left-alone'));
+  expect(counts.length).toBeGreaterThan(0);
   for (const { promptTokens, learntBehind } of hinted)
     expect(promptTokens.length).toBeGreaterThan(learntBehind!.length);
   expect(await groupsOf('killed', 'offline')).toEqual(await groupsOf('left-alone', 'offline'));
