@@ -144,7 +144,7 @@ function unknownField(key: string, owners: readonly Schema[], value: unknown): s
       const list = unwrap(schema);
       const [at, lower] =
         list instanceof z.ZodArray
-          ? [`${field}[…]`, EVERYWHERE.has(key) ? [] : everyObjectOf(list.element as Schema)]
+          ? [`${field}[…]`, EVERYWHERE.has(key) ? [] : everyObjectOf(list.element)]
           : [field, objectsOf(schema, inside(value, field))];
       return lower.some(({ shape: own }) => Object.hasOwn(own, key)) ? [at] : [];
     }),
