@@ -16,6 +16,7 @@ import type { TextHit } from '../../../runs/find/search-text.ts';
 import { putTrajectories } from '../../../store/rollout/trajectories.ts';
 import { assertOutput } from '../../support/json-output.ts';
 import { ROOT } from '../../support/markdown.ts';
+import { pagesOf } from './plain-runs.ts';
 import { openTestStore } from '../../support/test-store.ts';
 
 // What is found by a command, with nothing but a store.
@@ -193,6 +194,23 @@ test('samples with a hint are told from the others, and found alone', async () =
   );
   expect(shown.stdout).toMatch(/^calculator, level \d, train \d+, with a hint behind the prompt; weights /);
   expect((await gradus('episode', at(0))).stdout).not.toContain('hint');
+
+  const page = pagesOf(store, '127.0.0.1:1');
+  const textOf = async (path: string): Promise<string> => (await page(path)).text;
+  const stepOne = `${MADE_STAGE}/1`;
+  expect(await textOf('/find?run=hinted')).toContain('(with a hint)');
+  expect(await textOf('/find?run=made')).not.toContain('with a hint');
+  expect(await textOf(`/runs/hinted/episodes/${stepOne}/1/0`)).toContain(', with a hint; sampled by');
+  expect(await textOf(`/runs/hinted/groups/${stepOne}/1`)).toContain(
+    'with a hint, because samples had failed it',
+  );
+  const step = await textOf(`/runs/hinted/steps/${stepOne}`);
+  expect(step.match(/\(with a hint\)/gu)).toHaveLength(1);
+  // Rewards are those of samples without a hint.
+  const rewarded = episodeFactsOf({ ...group, tasks }, reward).filter(
+    ({ reward: earned }) => earned !== null,
+  );
+  expect(step).toContain(`Rewards of ${rewarded.length} episodes`);
 });
 
 test('what has a text is written for other programs, and how often it succeeded is said', async () => {
