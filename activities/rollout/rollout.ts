@@ -405,6 +405,7 @@ async function startGroup(
   const tasks = refs.map((ref, i): GroupTask => {
     const [task, hint] = [posed[i]!, hints?.[i]];
     const again = i < request.retries && { retried: true as const };
+    // It was asked again with a hint, though none could be made.
     const failedBefore = hints !== null && { learntBehind: [] };
     const place = request.firstTask + i;
     if (task instanceof GradusError || hint instanceof GradusError)

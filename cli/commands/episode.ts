@@ -3,7 +3,7 @@ import { counted } from '../../core/counted.ts';
 import { commandLine } from '../../core/installation.ts';
 import { GradusError } from '../../core/errors.ts';
 import { callByCall } from '../../core/episode/call-by-call.ts';
-import { episodeFactsOf } from '../../core/episode/facts.ts';
+import { episodeFactsOf, isHinted } from '../../core/episode/facts.ts';
 import { isRewarded } from '../../core/episode/outcome.ts';
 import { specOfRun } from '../../store/run/find-run.ts';
 import { NO_REWARD } from '../../runs/episodes/episode-rows.ts';
@@ -45,8 +45,8 @@ export function episodeCommand(): Command {
             print(messagesLine({ place, group, task, episode: sampled }, reward));
             return;
           }
-          const { ref, prompt, learntBehind } = task;
-          const hinted = learntBehind ? ', with a hint behind the prompt' : '';
+          const { ref, prompt } = task;
+          const hinted = isHinted(task) ? ', with a hint behind the prompt' : '';
           print(
             `${ref.environment}, level ${ref.level}, ${ref.split} ${ref.index}${hinted}; weights ${group.weights.slice(0, 12)}`,
           );

@@ -127,7 +127,8 @@ async function printHits(
   }
   noteDamage(damaged);
   if (json === true) return;
-  note(`${isMore ? 'of the run the first ' : ''}${counted(hits, 'episode')}${solvedText(known)}`);
+  const many = counted(hits, 'episode');
+  note(`${isMore ? `the first ${many} of the run` : many}${solvedText(known)}`);
   if (isMore) note('--limit shows more, --parquet, --jsonl and --atif write all');
 }
 

@@ -62,15 +62,21 @@ export const episodeFactsOf = (group: RolloutGroup, reward: Pick<RewardSpec, 'co
     ...ofTurns(episode),
   }));
 
-const ofTask = ({ ref, retried, promptTokens, learntBehind }: GroupTask) => ({
-  environment: ref.environment,
-  split: ref.split,
-  level: ref.level,
-  index: ref.index,
-  retried: retried === true,
-  // Of episodes that were sampled nothing else is learnt behind another prompt; those that are relabelled are copies.
-  hinted: learntBehind !== undefined,
-  promptTokens: promptTokens.length,
+/**
+ * Whether a task was asked again with a hint. Of episodes that were sampled nothing else is learnt behind another prompt;
+ * those that are relabelled are copies.
+ */
+export const isHinted = ({ learntBehind }: Pick<GroupTask, 'learntBehind'>): boolean =>
+  learntBehind !== undefined;
+
+const ofTask = (task: GroupTask) => ({
+  environment: task.ref.environment,
+  split: task.ref.split,
+  level: task.ref.level,
+  index: task.ref.index,
+  retried: task.retried === true,
+  hinted: isHinted(task),
+  promptTokens: task.promptTokens.length,
 });
 
 function ofEpisode(episode: Episode, reward: Pick<RewardSpec, 'components'>) {

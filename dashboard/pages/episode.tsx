@@ -1,6 +1,7 @@
 import type { FC } from 'hono/jsx';
 import { callByCall } from '../../core/episode/call-by-call.ts';
 import type { AgentCall, Episode, Observation, ToolCall, Turn } from '../../core/episode/episode.ts';
+import { isHinted } from '../../core/episode/facts.ts';
 import { GradusError } from '../../core/errors.ts';
 import { commandLine } from '../../core/installation.ts';
 import { tokenAdvantages } from '../../runs/episodes/token-advantages.ts';
@@ -69,8 +70,8 @@ export function episodePage(
         <p>
           <Text value={task.ref.environment} max={100} /> level {task.ref.level}, {task.ref.split}{' '}
           {task.ref.index}; sample {episode.sample}
-          {task.learntBehind && ', with a hint'}; sampled by <code>{found.group.weights.slice(0, 12)}</code>{' '}
-          at temperature {found.group.temperature}
+          {isHinted(task) && ', with a hint'}; sampled by <code>{found.group.weights.slice(0, 12)}</code> at
+          temperature {found.group.temperature}
         </p>
         <p>
           <strong>

@@ -1,5 +1,6 @@
 import type { FC } from 'hono/jsx';
 import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
+import { isHinted } from '../../core/episode/facts.ts';
 import { GradusError } from '../../core/errors.ts';
 import { commonStart } from '../../runs/episodes/common-start.ts';
 import { NO_REWARD, rowsOfStep } from '../../runs/episodes/episode-rows.ts';
@@ -170,7 +171,7 @@ const TaskOf: FC<{ task: GroupTask; weights: string }> = ({ task, weights }) => 
       <Text value={task.ref.environment} max={100} /> level {task.ref.level}, {task.ref.split}{' '}
       {task.ref.index}
       {task.retried && '; drawn again because samples had failed it'}
-      {task.learntBehind && '; with a hint, because samples had failed it'}; sampled by{' '}
+      {isHinted(task) && '; with a hint, because samples had failed it'}; sampled by{' '}
       <code>{weights.slice(0, 12)}</code>
     </p>
     <h2>Prompt</h2>

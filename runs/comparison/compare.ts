@@ -1,4 +1,5 @@
 import { armName, HELD_OUT } from '../../core/names.ts';
+import { isHinted } from '../../core/episode/facts.ts';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import { isRewarded } from '../../core/episode/outcome.ts';
 import { succeeded } from '../../core/episode/reward.ts';
@@ -265,9 +266,9 @@ async function tasksAt(
 
   function add({ tasks: asked, episodes }: RolloutGroup, group: number): void {
     episodes.forEach(({ task, outcome }, episode) => {
-      const { ref: posed, prompt, learntBehind } = asked[task]!;
+      const { ref: posed, prompt } = asked[task]!;
       // With a hint it is another task.
-      if (learntBehind) return;
+      if (isHinted(asked[task]!)) return;
       const ref = taskRefOf(posed);
       // A place in another source is another task.
       const { source } = posed;
