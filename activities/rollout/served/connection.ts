@@ -14,13 +14,29 @@ export const LOADING_SECONDS = 3600;
 
 export interface ServerConnection {
   readonly url: string;
-  /** POSTs a body; `null` is a GET. Returns what the answer says. */
-  readonly ask: (path: string, body: Json, signal: AbortSignal, seconds?: number) => Promise<unknown>;
+  /**
+   * POSTs a body, bytes as protobuf; `null` is a GET. Returns what the answer says: bytes where it is protobuf, which servers
+   * answer to those who accept it.
+   */
+  readonly ask: (
+    path: string,
+    body: Json | Uint8Array,
+    signal: AbortSignal,
+    seconds?: number,
+    accept?: string,
+  ) => Promise<unknown>;
   readonly close: () => Promise<void>;
 }
 
+/** What servers call a protocol buffer; Tinker's API has some. */
+export const PROTOBUF = 'application/x-protobuf';
+
+/** By which servers know who asks: most by the first, Tinker's API by the second. */
+export const keyHeaders = (key: string | undefined): Record<string, string> =>
+  key === undefined ? {} : { authorization: `Bearer ${key}`, 'x-api-key': key };
+
 /**
- * JSON to and from one server. Throws GradusError('policy', …): `server-away`, retryable, without an answer within
+ * JSON, or protobuf, to and from one server. Throws GradusError('policy', …): `server-away`, retryable, without an answer within
  * `seconds` and for 408, 409, 425, 429 and 5xx; `unknown-model`, retryable, for 404; `server-request` for other refusals;
  * `server-answer`, retryable, for an answer that is no JSON.
  */
@@ -30,16 +46,26 @@ export function connect(url: string, seconds: number, apiKey?: string): ServerCo
   const base = url.replace(/\/+$/, '');
   return {
     url: base,
-    ask: async (path, body, signal, limit = seconds) => {
+    ask: async (path, body, signal, limit = seconds, accept) => {
       const at = `${base}${path}`;
-      const { status, retryAfter, text } = await exchange(at, body, limit, signal);
-      if (status >= 200 && status < 300) return parsed(at, text);
+      const { status, type, retryAfter, bytes } = await exchange(at, body, limit, signal, accept);
+      const ok = status >= 200 && status < 300;
+      if (ok && type.startsWith(PROTOBUF)) return new Uint8Array(bytes);
+      const text = bytes.toString('utf8');
+      if (ok) return parsed(text);
       throw refusal(at, status, text, retryAfter);
     },
     close: () => agent.destroy(),
   };
 
-  async function exchange(at: string, body: Json, limit: number, signal: AbortSignal) {
+  async function exchange(
+    at: string,
+    body: Json | Uint8Array,
+    limit: number,
+    signal: AbortSignal,
+    accept: string | undefined,
+  ) {
+    const binary = body instanceof Uint8Array;
     // This function holds it, because it asks it below. So nothing of it stays after the answer.
     const timeout = AbortSignal.timeout(Math.min(2 ** 31 - 1, Math.ceil(limit * 1000)));
     try {
@@ -47,14 +73,20 @@ export function connect(url: string, seconds: number, apiKey?: string): ServerCo
         dispatcher: agent,
         method: body === null ? 'GET' : 'POST',
         headers: {
-          ...(body !== null && { 'content-type': 'application/json' }),
-          ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+          ...(body !== null && { 'content-type': binary ? PROTOBUF : 'application/json' }),
+          ...(accept !== undefined && { accept }),
+          ...keyHeaders(apiKey),
         },
-        ...(body !== null && { body: JSON.stringify(body) }),
+        ...(body !== null && { body: binary ? body : JSON.stringify(body) }),
         signal: AbortSignal.any([signal, timeout]),
       });
-      const text = await readUpTo(response.body, MOST_BYTES);
-      return { status: response.statusCode, retryAfter: retryAfterOf(response.headers['retry-after']), text };
+      const { statusCode: status, headers } = response;
+      return {
+        status,
+        type: String(headers['content-type'] ?? ''),
+        retryAfter: retryAfterOf(headers['retry-after']),
+        bytes: await readUpTo(response.body, MOST_BYTES),
+      };
     } catch (error) {
       signal.throwIfAborted();
       const why = timeout.aborted ? `no answer within ${limit} s` : inWords(error);
@@ -93,7 +125,7 @@ function refusal(at: string, status: number, text: string, retryAfter: number | 
   return new GradusError('policy', 'server-request', `${at} ${why}`);
 }
 
-function parsed(at: string, text: string): unknown {
+function parsed(text: string): unknown {
   // Some routes say with the status alone that they have done it.
   if (text.trim() === '') return null;
   try {
@@ -104,7 +136,7 @@ function parsed(at: string, text: string): unknown {
   }
 }
 
-async function readUpTo(body: AsyncIterable<Uint8Array>, most: number): Promise<string> {
+async function readUpTo(body: AsyncIterable<Uint8Array>, most: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of body) {
@@ -112,7 +144,7 @@ async function readUpTo(body: AsyncIterable<Uint8Array>, most: number): Promise<
     if (bytes > most) throw new Error(`an answer of more than ${most / 2 ** 20} MB`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }
 
 function inWords(error: unknown): string {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { GradusError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
 import { TinkerClient } from '../../training/tinker/client.ts';
+import { eitherWire, readSample } from '../../training/tinker/protobuf.ts';
 import { LEAVING, TrainedModel } from '../../training/tinker/trained-model.ts';
 import { finishOf, logprob, tokenId } from './answers.ts';
 import { badAnswer, LOADING_SECONDS } from './connection.ts';
@@ -9,12 +10,15 @@ import type { ServerConnection } from './connection.ts';
 import type { ServerApi, ServerRequest } from './server-api.ts';
 import { timeoutSignal } from '../../../core/timeout-signal.ts';
 
-const sampled = z.object({
-  sequences: z
-    .array(z.object({ tokens: z.array(tokenId), logprobs: z.array(logprob), stop_reason: z.string() }))
-    .length(1),
-  prompt_logprobs: z.array(logprob.nullable()).nullish(),
-});
+const sampled = eitherWire(
+  z.object({
+    sequences: z
+      .array(z.object({ tokens: z.array(tokenId), logprobs: z.array(logprob), stop_reason: z.string() }))
+      .length(1),
+    prompt_logprobs: z.array(logprob.nullable()).nullish(),
+  }),
+  readSample,
+);
 const models = z.object({ supported_models: z.array(z.object({ model_name: z.string() })).nonempty() });
 const info = z.object({ base_model: z.string(), lora_rank: z.int() });
 
@@ -26,7 +30,7 @@ interface Held {
 }
 
 /**
- * A server of Tinker's API, by its JSON wire. Each adapter is a model of this client's own, that loads what a learner saved,
+ * A server of Tinker's API. Each adapter is a model of this client's own, that loads what a learner saved,
  * is saved for samplers and is never trained. So it lives as long as the client says so, whatever becomes of the learner's,
  * and SkyRL 0.3.0, which samples from a path by putting it into its model, cannot put it into one that is trained.
  */
@@ -97,7 +101,7 @@ export function tinker(connection: ServerConnection): ServerApi {
         if (held.has(name)) return;
         const asked = { tinker_path: path };
         const saved = await client.ask('/api/v1/weights_info', asked, info, signal);
-        const server = { baseModel: saved.base_model, knowsSequence: false };
+        const server = { baseModel: saved.base_model, knowsSequence: false, wire: 'json' as const };
         const model = await TrainedModel.open(
           client,
           server,

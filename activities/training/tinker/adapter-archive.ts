@@ -6,7 +6,7 @@ import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
 import type { LoraSpec } from '../../../core/schema/lora.ts';
 import type { LoraAdapter } from '../../../engine/lora/adapter.ts';
-import { isAway, retryAfterOf } from '../../rollout/served/connection.ts';
+import { isAway, keyHeaders, retryAfterOf } from '../../rollout/served/connection.ts';
 import { patiently } from './client.ts';
 import { ADAPTER_MODEL, readPeftAdapter, toPeftConfig } from '../../../engine/lora/peft-format.ts';
 import { timeoutSignal } from '../../../core/timeout-signal.ts';
@@ -57,10 +57,11 @@ async function unpacked(at: string, bytes: Uint8Array): Promise<ParsedTarEntryWi
 
 async function get(at: string, key: string | undefined, signal: AbortSignal): Promise<Uint8Array> {
   try {
-    const response = await fetch(at, {
-      signal: AbortSignal.any([signal, timeoutSignal(1000 * SECONDS)]),
-      ...(key !== undefined && { headers: { authorization: `Bearer ${key}` } }),
-    });
+    const within = { signal: AbortSignal.any([signal, timeoutSignal(1000 * SECONDS)]) };
+    const asked = await fetch(at, { ...within, headers: keyHeaders(key), redirect: 'manual' });
+    const elsewhere = asked.headers.get('location');
+    // The key is for the server alone: an archive lies in a store, behind an address that needs none.
+    const response = elsewhere === null ? asked : await fetch(new URL(elsewhere, at), within);
     if (response.ok) return new Uint8Array(await response.arrayBuffer());
     const { status } = response;
     if (!isAway(status))

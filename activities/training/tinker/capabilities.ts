@@ -11,6 +11,8 @@ export interface TinkerServer {
   clipsGradients: boolean;
   /** `forward_backward` and `optim_step` are known again by `(model_id, seq_id)`. */
   knowsSequence: boolean;
+  /** What `forward_backward` takes; servers that take both are asked in JSON. */
+  wire: 'json' | 'protobuf';
   /** How a server that serves several models calls the one that is trained. */
   baseModel: string;
 }
@@ -18,16 +20,24 @@ export interface TinkerServer {
 /** The API has it, and the server multiplies the product by alpha / rank with this alpha. */
 export const TINKER_ALPHA = 32;
 
-/** Of a server that does not publish its schema: what all of them have. */
-const LEAST = {
-  losses: ['cross_entropy', 'importance_sampling', 'ppo'],
-  clipsGradients: false,
+/** Losses of a server that does not list them: those that Gradus has of the API's own (`LossFnType` of tinker 0.38.0). */
+const OWN_LOSSES = ['cross_entropy', 'importance_sampling', 'ppo', 'cispo'];
+/** A server that does not publish its schema: the API as its SDK has it since 0.25. */
+const UNPUBLISHED = {
+  losses: OWN_LOSSES,
+  clipsGradients: true,
   knowsSequence: false,
+  wire: 'protobuf' as const,
 };
 
 const models = z.object({ supported_models: z.array(z.object({ model_name: z.string() })).nonempty() });
 const properties = z.object({ properties: z.record(z.string(), z.unknown()) }).optional();
 const published = z.object({
+  paths: z.object({
+    '/api/v1/forward_backward': z.object({
+      post: z.object({ requestBody: z.object({ content: z.record(z.string(), z.unknown()) }) }),
+    }),
+  }),
   components: z.object({
     schemas: z.object({
       AdamParams: properties,
@@ -52,20 +62,23 @@ export async function lookAt(
   if (!names.includes(baseModel))
     throw lacks(`the server has no model ${baseModel}, only ${names.join(', ')}`, 'name one of them');
   try {
-    const { schemas } = (await client.ask('/openapi.json', null, published, signal)).components;
+    const { components, paths } = await client.ask('/openapi.json', null, published, signal);
+    const { schemas } = components;
+    const { content } = paths['/api/v1/forward_backward'].post.requestBody;
     const has = (of: z.output<typeof properties>, name: string) => of !== undefined && name in of.properties;
     return {
       baseModel,
-      losses: schemas.ForwardBackwardInput?.properties.loss_fn.enum ?? LEAST.losses,
+      losses: schemas.ForwardBackwardInput?.properties.loss_fn.enum ?? OWN_LOSSES,
       clipsGradients: has(schemas.AdamParams, 'grad_clip_norm'),
       knowsSequence: has(schemas.ForwardBackwardRequest, 'seq_id') && has(schemas.OptimStepRequest, 'seq_id'),
+      wire: 'application/json' in content ? 'json' : 'protobuf',
     };
   } catch (error) {
     const unpublished =
       error instanceof GradusError &&
       ['server-forgot', 'server-refused', 'server-answer'].includes(error.type);
     if (!unpublished) throw error;
-    return { baseModel, ...LEAST };
+    return { baseModel, ...UNPUBLISHED };
   }
 }
 

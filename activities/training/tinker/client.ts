@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import { z } from 'zod';
 import { GradusError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
-import { answerOf } from '../../rollout/served/connection.ts';
+import { answerOf, PROTOBUF } from '../../rollout/served/connection.ts';
 import type { ServerConnection } from '../../rollout/served/connection.ts';
 
 /** One look at a future, seconds; a server may keep it open for five minutes. */
@@ -30,7 +30,7 @@ const failed = z.object({
 const unfinished = z.object({ type: z.literal('try_again') });
 
 /**
- * Tinker's API by its JSON wire (`/api/v1`): a POST begins a computation, whose answer is asked for until it is there.
+ * Tinker's API (`/api/v1`), in JSON and in protobuf: a POST begins a computation, whose answer is asked for until it is there.
  * Throws GradusError('learner', …): `server-away`, retryable, for what passes; `server-forgot`, retryable, where the server
  * does not know a session, model or future any more, of which another attempt has new ones; `server-refused` for what it
  * refuses from anyone, or calls the user's fault, and for a route or a saved state that is not there; `server-answer`,
@@ -49,16 +49,22 @@ export class TinkerClient {
   }
 
   /** What is answered at once. */
-  async ask<T>(path: string, body: Json, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> {
+  async ask<T>(
+    path: string,
+    body: Json,
+    schema: z.ZodType<T>,
+    signal: AbortSignal,
+    bytes?: Uint8Array,
+  ): Promise<T> {
     return ofLearner(body, async () =>
-      answerOf(schema, await this.connection.ask(path, body, signal, 60), `${this.url}${path}`),
+      answerOf(schema, await this.connection.ask(path, bytes ?? body, signal, 60), `${this.url}${path}`),
     );
   }
 
   /**
    * Begins a computation and waits for it. What `again` says of a failed POST has it made again: the server knows it by its
    * `seq_id`, say, or has refused it. Otherwise nobody knows whether it was taken on, and the step begins anew from its
-   * saved state.
+   * saved state. `bytes` are sent in place of `body`, which then says what they name.
    */
   async compute<T>(
     path: string,
@@ -66,8 +72,9 @@ export class TinkerClient {
     schema: z.ZodType<T>,
     signal: AbortSignal,
     again?: (error: unknown) => error is GradusError,
+    bytes?: Uint8Array,
   ): Promise<{ result: T; model: string | undefined }> {
-    const begin = () => this.ask(path, body, waiting, signal);
+    const begin = () => this.ask(path, body, waiting, signal, bytes);
     const begun = await (again ? patiently(begin, signal, again) : begin());
     return { result: await this.result(path, begun, schema, signal), model: begun.model_id };
   }
@@ -96,7 +103,7 @@ export class TinkerClient {
     const body = { request_id: id };
     return ofLearner(body, async () => {
       try {
-        return await this.connection.ask('/api/v1/retrieve_future', body, signal, LOOK_SECONDS);
+        return await this.connection.ask('/api/v1/retrieve_future', body, signal, LOOK_SECONDS, EITHER);
       } catch (error) {
         if (error instanceof GradusError && / answered 408: /.test(error.message)) return STILL;
         throw error;
@@ -104,6 +111,9 @@ export class TinkerClient {
     });
   }
 }
+
+/** A server whose answers need not be JSON has them shorter. */
+const EITHER = `${PROTOBUF}, application/json`;
 
 const STILL = Symbol('still waiting');
 

@@ -1,8 +1,8 @@
 import type { TinkerObjective } from './capabilities.ts';
-import type { Json } from '../../../core/json/json.ts';
 import type { ImportanceCorrection } from '../../../core/algorithms/objective.ts';
 import type { TrainBatch } from '../../../engine/learner/contract.ts';
 import { LEAST_DOUBT } from '../../../engine/learner/losses/supervised.ts';
+import type { TinkerDatum, TinkerTensor } from './protobuf.ts';
 import { tokenWeights } from '../../../engine/learner/losses/token-weights.ts';
 
 /**
@@ -138,7 +138,7 @@ export function datumsOf(
   { loss, weights, to, sequences }: Pick<TinkerUpdate, 'loss' | 'weights' | 'to' | 'sequences'>,
   { tokens, offsets }: Pick<TrainBatch, 'tokens' | 'offsets'>,
   reduction: Reduction,
-): Json[] {
+): TinkerDatum[] {
   return sequences.map((sequence) => {
     const [start, end] = [offsets[sequence]!, offsets[sequence + 1]!];
     const targets = (values: ArrayLike<number>, times = 1) =>
@@ -160,4 +160,8 @@ export function datumsOf(
   });
 }
 
-const tensor = (dtype: string, data: number[]): Json => ({ data, dtype, shape: [data.length] });
+const tensor = (dtype: TinkerTensor['dtype'], data: number[]): TinkerTensor => ({
+  data,
+  dtype,
+  shape: [data.length],
+});

@@ -11,6 +11,8 @@ import { hasForgot, passes, wasPutOff } from './client.ts';
 import type { TinkerClient } from './client.ts';
 import { datumsOf } from './datums.ts';
 import type { Reduction, TinkerUpdate } from './datums.ts';
+import { eitherWire, passRequest, readPass } from './protobuf.ts';
+import type { TinkerPass } from './protobuf.ts';
 import { timeoutSignal } from '../../../core/timeout-signal.ts';
 
 /** Sequences of one request. */
@@ -35,9 +37,10 @@ const written = z
   .number()
   .nullable()
   .transform((value) => value ?? Number.NaN);
-const passed = z.object({
-  loss_fn_outputs: z.array(z.object({ logprobs: z.object({ data: z.array(written) }) })),
-});
+const passed = eitherWire(
+  z.object({ loss_fn_outputs: z.array(z.object({ logprobs: z.object({ data: z.array(written) }) })) }),
+  readPass,
+);
 const stepped = z.object({ metrics: z.record(z.string(), z.unknown()).nullish() });
 
 type TokenBatch = Pick<TrainBatch, 'tokens' | 'offsets'>;
@@ -50,7 +53,7 @@ export class TrainedModel {
   /** Adam's steps that the server has made of it, whatever they moved. */
   steps: number;
   private readonly client: TinkerClient;
-  private readonly server: Pick<TinkerServer, 'baseModel' | 'knowsSequence'>;
+  private readonly server: Pick<TinkerServer, 'baseModel' | 'knowsSequence' | 'wire'>;
   private readonly id: string;
   private readonly beat: NodeJS.Timeout;
   private readonly most: number;
@@ -59,7 +62,7 @@ export class TrainedModel {
 
   private constructor(
     client: TinkerClient,
-    server: Pick<TinkerServer, 'baseModel' | 'knowsSequence'>,
+    server: Pick<TinkerServer, 'baseModel' | 'knowsSequence' | 'wire'>,
     id: string,
     sessionId: string,
     { steps, most }: { steps: number; most: number },
@@ -84,7 +87,7 @@ export class TrainedModel {
    */
   static async open(
     client: TinkerClient,
-    server: Pick<TinkerServer, 'baseModel' | 'knowsSequence'>,
+    server: Pick<TinkerServer, 'baseModel' | 'knowsSequence' | 'wire'>,
     {
       lora,
       seed,
@@ -158,12 +161,13 @@ export class TrainedModel {
   /** [total] log-probs of the tokens of these sequences; 0 elsewhere. Nothing is changed. */
   async logprobs(batch: TokenBatch, sequences: number[], signal: AbortSignal): Promise<Float32Array> {
     const weights = new Float32Array(batch.tokens.length).fill(1);
-    return this.pass('forward', { loss: 'cross_entropy', weights, sequences }, batch, signal);
+    return this.pass(false, { loss: 'cross_entropy', weights, sequences }, batch, signal);
   }
 
-  /** Adds up the gradient of an update, and gives the log-probs that it is of. */
+  /** Adds up the gradient of an update, zeros where nothing moves, and gives the log-probs that it is of. */
   async addGradient(update: TinkerUpdate, batch: TokenBatch, signal: AbortSignal): Promise<Float32Array> {
-    return this.pass('forward_backward', update, batch, signal);
+    if (update.sequences.length === 0) await this.addZeros(signal);
+    return this.pass(true, update, batch, signal);
   }
 
   /**
@@ -188,8 +192,15 @@ export class TrainedModel {
     );
   }
 
-  /** Empties Adam's moments, of which no API says how: a step without gradient at β = 0 and rate 0. */
+  /** A gradient of zeros. Without any, PyTorch's Adam counts no step and keeps its moments. */
+  private async addZeros(signal: AbortSignal): Promise<void> {
+    const none = { loss: 'cross_entropy' as const, weights: new Float32Array(2), sequences: [0] };
+    await this.pass(true, none, { tokens: Int32Array.of(1, 1), offsets: Int32Array.of(0, 2) }, signal);
+  }
+
+  /** Empties Adam's moments, of which no API says how: a step of zeros at β = 0 and rate 0. */
   async forgetMoments(signal: AbortSignal): Promise<void> {
+    await this.addZeros(signal);
     await this.optimStep({ ...STILL, beta1: 0, beta2: 0 }, signal);
   }
 
@@ -224,7 +235,7 @@ export class TrainedModel {
     const batch = { tokens, offsets: Int32Array.of(0, 4, 8) };
     const norm = async (weight: number, sequences: number[]): Promise<number | null> => {
       const weights = new Float32Array(tokens.length).fill(weight);
-      await this.pass('forward_backward', { loss: 'cross_entropy', weights, sequences }, batch, signal);
+      await this.pass(true, { loss: 'cross_entropy', weights, sequences }, batch, signal);
       return this.optimStep(STILL, signal);
     };
     await this.optimStep(STILL, signal);
@@ -249,7 +260,7 @@ export class TrainedModel {
   }
 
   private async pass(
-    route: 'forward' | 'forward_backward',
+    backward: boolean,
     update: Pick<TinkerUpdate, 'loss' | 'clip' | 'weights' | 'to' | 'sequences'>,
     batch: TokenBatch,
     signal: AbortSignal,
@@ -262,14 +273,7 @@ export class TrainedModel {
         loss_fn: update.loss,
         ...(update.clip && { loss_fn_config: { ...update.clip } }),
       };
-      const body = route === 'forward' ? { forward_input: input } : { forward_backward_input: input };
-      const { loss_fn_outputs: outputs } = await this.compute(
-        route,
-        body,
-        passed,
-        signal,
-        route === 'forward_backward',
-      );
+      const { loss_fn_outputs: outputs } = await this.computePass(backward, input, signal);
       update.sequences.slice(from, to).forEach((sequence, i) => {
         const [start, end] = [batch.offsets[sequence]!, batch.offsets[sequence + 1]!];
         const values = outputs[i]?.logprobs.data ?? [];
@@ -277,7 +281,7 @@ export class TrainedModel {
           throw new GradusError(
             'learner',
             'server-answer',
-            `${this.client.url}: ${route} gave ${values.length} log-probs of ${end - start - 1} targets`,
+            `${this.client.url}: a pass gave ${values.length} log-probs of ${end - start - 1} targets`,
             { retryable: true },
           );
         logprobs.set(values, start + 1);
@@ -285,6 +289,19 @@ export class TrainedModel {
     }
     refuseNonFinite(logprobs, `the model on ${this.client.url}`);
     return logprobs;
+  }
+
+  /** Without gradients a pass has a route of its own in JSON; in protobuf it has a flag, and a place in the sequence. */
+  private async computePass(backward: boolean, input: TinkerPass, signal: AbortSignal) {
+    if (this.server.wire === 'json') {
+      const route = backward ? 'forward_backward' : 'forward';
+      return this.compute(route, { [`${route}_input`]: { ...input } }, passed, signal, backward);
+    }
+    const place = { model_id: this.id, seq_id: ++this.sequence, forward_only: !backward };
+    const again = this.server.knowsSequence ? passes : wasPutOff;
+    const bytes = passRequest(place, input);
+    return (await this.client.compute('/api/v1/forward_backward', place, passed, signal, again, bytes))
+      .result;
   }
 
   /** Of a computation that changes something and has no name of its own the server may know the place in the sequence. */
@@ -295,8 +312,10 @@ export class TrainedModel {
     signal: AbortSignal,
     numbered = false,
   ): Promise<T> {
-    const known = numbered && this.server.knowsSequence;
-    const asked = { model_id: this.id, ...body, ...(known && { seq_id: ++this.sequence }) };
+    const { knowsSequence, wire } = this.server;
+    const known = numbered && knowsSequence;
+    const counted = known || (numbered && wire === 'protobuf');
+    const asked = { model_id: this.id, ...body, ...(counted && { seq_id: ++this.sequence }) };
     const again = known || route === 'forward' ? passes : wasPutOff;
     return (await this.client.compute(`/api/v1/${route}`, asked, schema, signal, again)).result;
   }

@@ -9,7 +9,7 @@ import { createTinkerTraining } from '../../../activities/training/tinker/learne
 import { exportModel } from '../../../cli/export-model.ts';
 import type { Objective } from '../../../core/algorithms/objective.ts';
 import type { TrainRequest } from '../../../core/requests.ts';
-import type { Learner } from '../../../engine/learner/contract.ts';
+import type { Learner, TrainBatch } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { putBatch } from '../../../store/training/batches.ts';
 import { loadCheckpoint } from '../../../store/training/checkpoints.ts';
@@ -17,7 +17,7 @@ import { caseBatch } from '../../support/engine/learner-cases.ts';
 import { apart, caseOf, sizeOf } from '../../support/learner-steps.ts';
 import { openTestStore } from '../../support/test-store.ts';
 import { TinkerServer } from '../../support/tinker-server/start-tinker-server.ts';
-import type { TinkerFault } from '../../support/tinker-server/start-tinker-server.ts';
+import type { TinkerFault, TinkerFlag } from '../../support/tinker-server/start-tinker-server.ts';
 import { lora, OBJECTIVES } from '../../support/tinker-server/objectives.ts';
 
 // A learner on a server of Tinker's API makes the steps of our own, each once, whatever is lost on the way.
@@ -49,7 +49,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function serverWith(...flags: ('--grad-clip' | '--seq-id' | '--mean')[]): Promise<TinkerServer> {
+async function serverWith(...flags: TinkerFlag[]): Promise<TinkerServer> {
   const options = {
     model: path.join(folder, 'base'),
     state: path.join(folder, `state-${servers.length}`),
@@ -60,20 +60,26 @@ async function serverWith(...flags: ('--grad-clip' | '--seq-id' | '--mean')[]): 
   return server;
 }
 
-const trainerOf = (server: TinkerServer, seconds = 60) =>
+const trainerOf = (server: TinkerServer, key?: string) =>
   createTinkerTraining({
     store,
-    client: new TinkerClient(connect(server.url, seconds), seconds),
+    client: new TinkerClient(connect(server.url, 60, key), 60),
+    key,
     reference: () => createLocalLearner(),
   });
 
 /** Requests of a new run: its first step, and one that goes on. */
-async function requestsOf(objective: Objective, maxGradientNorm = 0) {
+async function requestsOf(
+  objective: Objective,
+  maxGradientNorm = 0,
+  edit: (batch: TrainBatch) => void = () => undefined,
+) {
   const run = `run-${++runs}`;
   const updates = objective.kind === 'supervised' ? undefined : { minibatch: 5, epochs: 2 };
   const one = { name: run, objective, ...(updates && { updates }) };
   const { first, request } = await caseOf(store, run, one);
   const batch = caseBatch(one);
+  edit(batch);
   const { ref } = await putBatch(store, `runs/${run}/own.safetensors`, batch);
   return (step: number, parent = first): TrainRequest => {
     const asked = request(step, parent);
@@ -85,12 +91,17 @@ const weightsOf = async (ref: TrainRequest['parent']) =>
   (await loadCheckpoint(store, ref)).state.adapter!.weights;
 
 /** Two steps here and two by our own learner move the weights alike; the second begins with empty moments. */
-async function expectSame(server: TinkerServer, objective: Objective, maxGradientNorm = 0): Promise<void> {
+async function expectSame(
+  server: TinkerServer,
+  objective: Objective,
+  maxGradientNorm = 0,
+  edit?: (batch: TrainBatch) => void,
+): Promise<void> {
   const tinker = trainerOf(server);
   const own = createTraining({ store, learner });
   const [here, there] = [
-    await requestsOf(objective, maxGradientNorm),
-    await requestsOf(objective, maxGradientNorm),
+    await requestsOf(objective, maxGradientNorm, edit),
+    await requestsOf(objective, maxGradientNorm, edit),
   ];
   let [a, b] = [here(1).parent, there(1).parent];
   for (const step of [1, 2, 3]) {
@@ -124,6 +135,41 @@ test.each(['supervised', 'clipped'])(
   120_000,
 );
 
+test('a server that is asked in protobuf makes the steps that one in JSON makes, to the bit', async () => {
+  const [json, protobuf] = [await serverWith(), await serverWith('--protobuf')];
+  for (const [name, objective] of Object.entries(OBJECTIVES)) {
+    const expected = await twoSteps(json, objective);
+    const made = await twoSteps(protobuf, objective);
+    expect(made.failures).toBe(0);
+    expect(apart(made.weights, expected.weights), name).toBe(0);
+  }
+}, 120_000);
+
+test('a server that does not publish its schema is asked as its own client asks', async () => {
+  const server = await serverWith('--protobuf', '--grad-clip');
+  const answer = { status: 404, body: { detail: 'Not Found' } };
+  await server.fault({ route: '/openapi.json', kind: 'answer', times: 10, answer });
+  await expectSame(server, OBJECTIVES['cispo']!, 0.5);
+}, 120_000);
+
+test('an update in which nothing has an advantage counts for Adam, as with our own learner', async () => {
+  await expectSame(await serverWith('--protobuf'), OBJECTIVES['clipped']!, 0, ({ updates, ...batch }) => {
+    for (const sequence of updates[1]!)
+      batch.streams.advantages!.fill(0, batch.offsets[sequence], batch.offsets[sequence + 1]);
+  });
+}, 120_000);
+
+test('the key of the API goes to the server, and not to where an archive lies', async () => {
+  const server = await serverWith('--key=ours');
+  const request = await requestsOf(OBJECTIVES['clipped']!);
+  await expect(trainerOf(server).trainStep(request(1), signal)).rejects.toMatchObject({
+    type: 'server-refused',
+    message: expect.stringMatching(/GRADUS_TINKER_KEY/) as string,
+  });
+  const made = await trainerOf(server, 'ours').trainStep(request(1), signal);
+  expect(made.metrics.updates).toBeGreaterThan(0);
+}, 120_000);
+
 test.each([
   ['sums', []],
   ['takes means of', ['--mean' as const]],
@@ -152,12 +198,16 @@ test.each([
 
 /** What two steps come to when nothing goes wrong. */
 async function undisturbed(server: TinkerServer) {
-  return twoSteps(server, async () => undefined);
+  return twoSteps(server, OBJECTIVES['clipped']!);
 }
 
 /** Each step is tried until it is made, as Temporal does; a failure must say that this can help. */
-async function twoSteps(server: TinkerServer, disturb: (step: number) => Promise<void>) {
-  const request = await requestsOf(OBJECTIVES['clipped']!);
+async function twoSteps(
+  server: TinkerServer,
+  objective: Objective,
+  disturb: (step: number) => Promise<void> = async () => undefined,
+) {
+  const request = await requestsOf(objective);
   let parent = request(1).parent;
   let failures = 0;
   for (const step of [1, 2]) {
@@ -179,39 +229,47 @@ async function twoSteps(server: TinkerServer, disturb: (step: number) => Promise
   return { weights: await weightsOf(parent), failures };
 }
 
-test('whatever is lost in the middle of a step, the step is made once', async () => {
-  const server = await serverWith();
-  const expected = await undisturbed(server);
-  expect(expected.failures).toBe(0);
-  const lost: [TinkerFault, number][] = [
-    // The gradient was added, and nobody heard of it.
-    [{ route: 'forward_backward', kind: 'cut', times: 1 }, 1],
-    // The weights were moved, and nobody heard of it.
-    [{ route: 'optim_step', kind: 'cut', times: 1 }, 1],
-    [{ route: 'save_weights', kind: 'cut', times: 1 }, 1],
-    [{ route: 'forward_backward', kind: 'error-server', times: 1 }, 1],
-    [{ route: 'forward_backward', kind: 'no-logprobs', times: 1 }, 1],
-    [{ route: 'create_model', kind: 'unavailable', times: 1 }, 1],
-    // What only looks is looked at again.
-    [{ route: 'retrieve_future', kind: 'unavailable', times: 2 }, 0],
-    [{ route: 'retrieve_future', kind: 'cut', times: 2 }, 0],
-    [{ route: 'retrieve_future', kind: 'still', times: 2 }, 0],
-    [{ route: 'retrieve_future', kind: 'try-again', times: 2 }, 0],
-    [{ route: 'forward', kind: 'cut', times: 1 }, 0],
-  ];
-  for (const [fault, failures] of lost) {
-    const made = await twoSteps(server, async (step) => {
-      if (step === 2) await server.fault(fault);
-    });
-    expect(made.failures, JSON.stringify(fault)).toBe(failures);
-    expect(apart(made.weights, expected.weights), JSON.stringify(fault)).toBe(0);
-  }
-}, 600_000);
+test.each([
+  ['JSON', []],
+  ['protobuf', ['--protobuf' as const]],
+])(
+  'whatever is lost in the middle of a step, the step is made once, in %s',
+  async (wire, flags) => {
+    const server = await serverWith(...flags);
+    const expected = await undisturbed(server);
+    expect(expected.failures).toBe(0);
+    const lost: [TinkerFault, number][] = [
+      // The gradient was added, and nobody heard of it.
+      [{ route: 'forward_backward', kind: 'cut', times: 1 }, 1],
+      // The weights were moved, and nobody heard of it.
+      [{ route: 'optim_step', kind: 'cut', times: 1 }, 1],
+      [{ route: 'save_weights', kind: 'cut', times: 1 }, 1],
+      [{ route: 'forward_backward', kind: 'error-server', times: 1 }, 1],
+      [{ route: 'forward_backward', kind: 'no-logprobs', times: 1 }, 1],
+      [{ route: 'create_model', kind: 'unavailable', times: 1 }, 1],
+      // What only looks is looked at again.
+      [{ route: 'retrieve_future', kind: 'unavailable', times: 2 }, 0],
+      [{ route: 'retrieve_future', kind: 'cut', times: 2 }, 0],
+      [{ route: 'retrieve_future', kind: 'still', times: 2 }, 0],
+      [{ route: 'retrieve_future', kind: 'try-again', times: 2 }, 0],
+      // What is counted has a place in the sequence, which nobody knows now.
+      [{ route: 'forward', kind: 'cut', times: 1 }, wire === 'JSON' ? 0 : 1],
+    ];
+    for (const [fault, failures] of lost) {
+      const made = await twoSteps(server, OBJECTIVES['clipped']!, async (step) => {
+        if (step === 2) await server.fault(fault);
+      });
+      expect(made.failures, JSON.stringify(fault)).toBe(failures);
+      expect(apart(made.weights, expected.weights), JSON.stringify(fault)).toBe(0);
+    }
+  },
+  600_000,
+);
 
 test('a server that knows a place in the sequence is asked again, and adds the gradient once', async () => {
   const server = await serverWith('--seq-id');
   const expected = await undisturbed(server);
-  const made = await twoSteps(server, async () => {
+  const made = await twoSteps(server, OBJECTIVES['clipped']!, async () => {
     await server.fault({ route: 'forward_backward', kind: 'cut', times: 2 });
     await server.fault({ route: 'optim_step', kind: 'cut', times: 2 });
   });

@@ -1,19 +1,23 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { z } from 'zod';
+import { PROTOBUF } from '../../../activities/rollout/served/connection.ts';
 import type { Json } from '../../../core/json/json.ts';
 
 export interface Call {
   method: string;
   path: string;
   query: URLSearchParams;
-  /** Parsed; undefined where there was none. */
+  /** Parsed; undefined where there was none, and of protobuf. */
   body: Json | undefined;
+  /** Of a body in protobuf. */
+  bytes: Uint8Array | undefined;
+  headers: IncomingHttpHeaders;
 }
 
 export interface Answer {
   status: number;
-  /** JSON, but a string as it is; absent: no body. */
-  body?: Json;
+  /** JSON, but a string as it is, and protobuf as bytes; absent: no body. */
+  body?: Json | Uint8Array;
   headers?: Record<string, string>;
 }
 
@@ -57,31 +61,40 @@ export function bodyOf<T>(schema: z.ZodType<T>, { body }: Call, error: Dialect['
 export async function callOf(request: IncomingMessage): Promise<Call> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  const text = Buffer.concat(chunks).toString();
+  const bytes = Buffer.concat(chunks);
+  const binary = request.headers['content-type'] === PROTOBUF;
   const url = new URL(request.url ?? '/', 'http://localhost');
   return {
     method: request.method ?? 'GET',
     path: url.pathname,
     query: url.searchParams,
-    body: text === '' ? undefined : (JSON.parse(text) as Json),
+    body: binary || bytes.length === 0 ? undefined : (JSON.parse(bytes.toString()) as Json),
+    bytes: binary ? bytes : undefined,
+    headers: request.headers,
   };
 }
 
 export function send(response: ServerResponse, { status, body, headers }: Answer): void {
-  const text = textOf(body);
-  const type = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/json';
-  response.writeHead(status, { 'content-type': type, ...headers }).end(text);
+  response.writeHead(status, { 'content-type': typeOf(body), ...headers }).end(textOf(body));
 }
 
 /** Half of the body that the head promises, and then nothing. */
 export function sendCut(response: ServerResponse, { status, body }: Answer): void {
-  const text = textOf(body);
-  response.writeHead(status, {
-    'content-type': 'application/json',
-    'content-length': String(Buffer.byteLength(text)),
-  });
-  response.write(text.slice(0, Math.floor(text.length / 2)), () => response.destroy());
+  const whole = Buffer.from(textOf(body));
+  response.writeHead(status, { 'content-type': typeOf(body), 'content-length': String(whole.length) });
+  response.write(whole.subarray(0, Math.floor(whole.length / 2)), () => response.destroy());
 }
 
-const textOf = (body: Json | undefined): string =>
-  body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body);
+const typeOf = (body: Answer['body']): string =>
+  body instanceof Uint8Array
+    ? PROTOBUF
+    : typeof body === 'string'
+      ? 'text/plain; charset=utf-8'
+      : 'application/json';
+
+const textOf = (body: Answer['body']): string | Uint8Array =>
+  body === undefined
+    ? ''
+    : typeof body === 'string' || body instanceof Uint8Array
+      ? body
+      : JSON.stringify(body);

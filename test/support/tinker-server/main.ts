@@ -1,8 +1,8 @@
-// A server of ours that speaks the JSON wire of Tinker's API over our own learner, for tests of what trains on such servers.
-// Run: tsx test/support/tinker-server/main.ts --model FOLDER --state FOLDER [--port 0] [--grad-clip] [--seq-id] [--mean]
+// A server of ours that speaks Tinker's API over our own learner, for tests of what trains on such servers.
+// Run: tsx test/support/tinker-server/main.ts --model FOLDER --state FOLDER [--port 0] [--grad-clip] [--seq-id] [--mean] [--protobuf]
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
@@ -10,6 +10,7 @@ import { packTar } from 'modern-tar';
 import { z } from 'zod';
 import { messageOf } from '../../../core/errors.ts';
 import { randomKey } from '../../../core/random.ts';
+import { PROTOBUF } from '../../../activities/rollout/served/connection.ts';
 import type { Json } from '../../../core/json/json.ts';
 import { loadHfDirectory } from '../../../engine/hf-directory.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
@@ -18,6 +19,7 @@ import { callOf, send, sendCut } from '../policy-server/http.ts';
 import type { Answer } from '../policy-server/http.ts';
 
 import { slopesOf } from './losses.ts';
+import { inProtobuf, passOf } from './protobuf.ts';
 import { Models } from './state.ts';
 import type { ServedModel } from './state.ts';
 
@@ -32,6 +34,10 @@ const { values } = parseArgs({
     'seq-id': { type: 'boolean', default: false },
     /** Losses are means over tokens and sequences, as SkyRL 0.3.0 in JAX has them. */
     mean: { type: 'boolean', default: false },
+    /** As TuFT 0.2.2: passes are asked for in protobuf alone, steps count from 1, and one without a gradient is none. */
+    protobuf: { type: 'boolean', default: false },
+    /** Asked of everyone, in the header of Tinker's API. */
+    key: { type: 'string' },
   },
 });
 const folder = z.string().parse(values.model);
@@ -43,7 +49,9 @@ const models = new Models(
   served.weights,
 );
 const sessions = new Set<string>();
-const futures = new Map<string, Promise<Answer>>();
+const futures = new Map<string, { route: string; answer: Promise<Answer> }>();
+/** The last place in the sequence of each model. */
+const places = new Map<string, number>();
 const bySequence = new Map<string, { id: string; body: string }>();
 /** How often each is still to happen, by route. */
 const faults: { route: string; kind: string; times: number; answer?: Answer }[] = [];
@@ -96,7 +104,10 @@ async function pass(model: ServedModel, given: unknown, backward: boolean): Prom
         advantages: inputs.advantages?.data ?? zeros,
       };
       const slopes = slopesOf(loss_fn, logprobs[i]!, given, loss_fn_config);
-      const total = weights.reduce((sum, weight) => sum + weight, 0);
+      const total = Math.max(
+        1e-9,
+        weights.reduce((sum, weight) => sum + weight, 0),
+      );
       model.waiting.push({
         tokens: sequences[i]!,
         slopes: values.mean ? slopes.map((slope) => slope / total) : slopes,
@@ -190,6 +201,8 @@ async function compute(route: string, id: string, body: Record<string, unknown>)
     case 'forward_backward':
       return pass(model, body['forward_backward_input'], true);
     case 'optim_step': {
+      // PyTorch's Adam passes over what has no gradient: no step is counted, and moments stay.
+      if (values.protobuf && model.waiting.length === 0) return {};
       if (values.mean)
         for (const datum of model.waiting)
           datum.slopes = datum.slopes.map((slope) => slope / model.waiting.length);
@@ -223,6 +236,11 @@ function begin(route: string, body: Record<string, unknown>): Answer {
     values['seq-id'] && body['seq_id'] !== undefined
       ? `${model}/${JSON.stringify(body['seq_id'])}`
       : undefined;
+  if (values.protobuf && ['forward', 'forward_backward', 'optim_step'].includes(route)) {
+    const next = (places.get(model) ?? 0) + 1;
+    if (body['seq_id'] !== next) return said(409, `Sequence conflict: expected ${next}`);
+    places.set(model, next);
+  }
   const text = JSON.stringify(body);
   const known = place === undefined ? undefined : bySequence.get(place);
   if (known) return known.body === text ? pending(known.id, model) : said(409, 'seq_id was used');
@@ -247,7 +265,7 @@ function begin(route: string, body: Record<string, unknown>): Answer {
     }
   });
   queue = done;
-  futures.set(id, done);
+  futures.set(id, { route, answer: done });
   if (place !== undefined) bySequence.set(place, { id, body: text });
   return pending(id, model);
 }
@@ -274,18 +292,25 @@ const withoutNumbers = (value: Json): Json =>
 /** What the server publishes of its requests. */
 const object = (...names: string[]) => ({ properties: Object.fromEntries(names.map((name) => [name, {}])) });
 const openapi = {
+  paths: {
+    '/api/v1/forward_backward': {
+      post: { requestBody: { content: { [values.protobuf ? PROTOBUF : 'application/json']: {} } } },
+    },
+  },
   components: {
     schemas: {
       AdamParams: object('learning_rate', ...(values['grad-clip'] ? ['grad_clip_norm'] : [])),
       OptimStepRequest: object('model_id', ...(values['seq-id'] ? ['seq_id'] : [])),
-      ForwardBackwardRequest: object('model_id', ...(values['seq-id'] ? ['seq_id'] : [])),
-      ForwardBackwardInput: { properties: { loss_fn: { enum: [...passes.shape.loss_fn.options] } } },
+      // What is read as bytes has no schema.
+      ...(!values.protobuf && {
+        ForwardBackwardRequest: object('model_id', ...(values['seq-id'] ? ['seq_id'] : [])),
+        ForwardBackwardInput: { properties: { loss_fn: { enum: [...passes.shape.loss_fn.options] } } },
+      }),
     },
   },
 };
 
-async function answer(path: string, body: Record<string, unknown>): Promise<Answer> {
-  const route = path.replace('/api/v1/', '');
+async function answer(route: string, body: Record<string, unknown>, accept: string): Promise<Answer> {
   switch (route) {
     case 'get_server_capabilities':
       return { status: 200, body: { supported_models: [{ model_name: 'tiny' }] } };
@@ -314,14 +339,19 @@ async function answer(path: string, body: Record<string, unknown>): Promise<Answ
       if (fault(route, 'still')) return said(408, 'Timeout waiting for result');
       if (fault(route, 'try-again'))
         return { status: 200, body: { type: 'try_again', queue_state: 'active' } };
-      return (await futures.get(String(body['request_id']))) ?? said(404, 'Future not found');
+      const future = futures.get(String(body['request_id']));
+      if (future === undefined) return said(404, 'Future not found');
+      const done = await future.answer;
+      return values.protobuf && accept.includes(PROTOBUF) ? inProtobuf(future.route, done) : done;
     }
     default:
       return COMPUTED.includes(route) ? begin(route, body) : said(404, 'Not Found');
   }
 }
 
-async function archive(path: string, response: ServerResponse): Promise<void> {
+async function archive(path: string, headers: IncomingHttpHeaders, response: ServerResponse): Promise<void> {
+  if (headers['x-api-key'] !== undefined || headers.authorization !== undefined)
+    return send(response, said(400, 'a key that is not for this place'));
   const [, model, name] = /training_runs\/([^/]+)\/checkpoints\/([^/]+)\/archive/.exec(path)!;
   const copy: ServedModel = { state: { ...[...models.models.values()][0]!.state }, waiting: [] };
   await models.load(copy, `${model}/sampler_weights/${name}`);
@@ -338,20 +368,31 @@ async function archive(path: string, response: ServerResponse): Promise<void> {
 
 const server = createServer((request, response) => {
   void (async () => {
-    const { path, body } = await callOf(request);
-    const given = (body ?? {}) as Record<string, unknown>;
+    const { path, body, bytes, headers } = await callOf(request);
     if (path === '/faults') {
-      faults.push(given as unknown as (typeof faults)[number]);
+      faults.push(body as unknown as (typeof faults)[number]);
       return send(response, { status: 200, body: {} });
     }
     if (path === '/asked') return send(response, { status: 200, body: asked });
-    const route = path.endsWith('/archive') ? 'archive' : path.replace('/api/v1/', '');
+    if (path.startsWith('/archives/')) return archive(path, headers, response);
+    if (values.key !== undefined && headers['x-api-key'] !== values.key)
+      return send(response, said(401, 'Invalid API key'));
+    const named = path.endsWith('/archive') ? 'archive' : path.replace('/api/v1/', '');
+    const passing = named === 'forward_backward' && values.protobuf;
+    if (passing && bytes === undefined) return send(response, said(415, 'expected protobuf'));
+    const { route, given } = bytes
+      ? passOf(bytes)
+      : { route: named, given: (body ?? {}) as Record<string, unknown> };
     asked.push(route);
     const other = faultOf(route, 'answer')?.answer;
     if (other) return send(response, other);
-    if (route === 'archive') return archive(path, response);
+    // Elsewhere, as a store that holds archives is.
+    if (route === 'archive') {
+      const location = `/archives${path}`;
+      return send(response, { status: 302, headers: { location } });
+    }
     if (fault(route, 'unavailable')) return send(response, said(503, 'Service Unavailable'));
-    const answered = await answer(path, given);
+    const answered = await answer(route, given, headers.accept ?? '');
     // The server has taken it on, and nobody hears of it.
     return fault(route, 'cut') ? sendCut(response, answered) : send(response, answered);
   })().catch((error: unknown) => send(response, said(500, messageOf(error))));

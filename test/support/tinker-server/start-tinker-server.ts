@@ -5,12 +5,14 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Answer } from '../policy-server/http.ts';
 
+export type TinkerFlag = '--grad-clip' | '--seq-id' | '--mean' | '--protobuf' | `--key=${string}`;
+
 export interface TinkerServerOptions {
   /** The base model, a folder in Hugging Face's layout. */
   model: string;
   /** Where what is saved lies, also after a restart. */
   state: string;
-  flags?: ('--grad-clip' | '--seq-id' | '--mean')[];
+  flags?: TinkerFlag[];
 }
 
 /** What can be made to go wrong at a route, so many times. */

@@ -14,6 +14,7 @@ const server: TinkerServer = {
   losses: ['cross_entropy', 'importance_sampling', 'ppo'],
   clipsGradients: true,
   knowsSequence: false,
+  wire: 'json',
 };
 const tiny = tinySpec();
 const [warmStart, rl] = tiny.stages;
