@@ -55,13 +55,24 @@ async function unpacked(at: string, bytes: Uint8Array): Promise<ParsedTarEntryWi
   }
 }
 
+/** Throws GradusError('learner', 'server-refused') for what no client can fetch. */
+function storeAt(location: string, at: string): URL {
+  const url = new URL(location, at);
+  if (/^https?:$/.test(url.protocol)) return url;
+  throw new GradusError(
+    'learner',
+    'server-refused',
+    `${at} says that the adapter is at ${location}, where only its own machine can read. Start a server that sends it`,
+  );
+}
+
 async function get(at: string, key: string | undefined, signal: AbortSignal): Promise<Uint8Array> {
   try {
     const within = { signal: AbortSignal.any([signal, timeoutSignal(1000 * SECONDS)]) };
     const asked = await fetch(at, { ...within, headers: keyHeaders(key), redirect: 'manual' });
     const elsewhere = asked.headers.get('location');
     // The key is for the server alone: an archive lies in a store, behind an address that needs none.
-    const response = elsewhere === null ? asked : await fetch(new URL(elsewhere, at), within);
+    const response = elsewhere === null ? asked : await fetch(storeAt(elsewhere, at), within);
     if (response.ok) return new Uint8Array(await response.arrayBuffer());
     const { status } = response;
     if (!isAway(status))

@@ -4,7 +4,7 @@ import { messageOf } from '../../../core/errors.ts';
 
 /**
  * What Tinker's API says in protobuf: fields and numbers of the descriptors in PyPI's tinker 0.38.0 (tinker_public.proto),
- * without those that no text model has. Arrays are bytes, little-endian.
+ * those that Gradus reads or writes. Arrays are bytes, little-endian.
  */
 const SCHEMA = `
   syntax = "proto3";
@@ -19,8 +19,8 @@ const SCHEMA = `
     map<string, double> loss_fn_config = 5; bool forward_only = 6; map<string, Setting> loss_fn_config_v2 = 7;
   }
   message BatchedTensor { bytes data = 1; bytes offsets = 2; DType dtype = 3; repeated int64 trailing_shape = 4; }
-  message ArrayRecord { map<string, BatchedTensor> fields = 2; int64 num_datums = 3; }
-  message ForwardBackwardOutput { repeated ArrayRecord loss_fn_outputs = 2; map<string, double> metrics = 3; }
+  message ArrayRecord { map<string, BatchedTensor> fields = 2; }
+  message ForwardBackwardOutput { repeated ArrayRecord loss_fn_outputs = 2; }
   enum StopReason { stop = 0; length = 1; }
   message SampledSequence { StopReason stop_reason = 1; bytes tokens = 2; bytes logprobs = 3; }
   message SampleResponse { repeated SampledSequence sequences = 1; optional bytes prompt_logprobs = 2; }
@@ -94,25 +94,22 @@ export const eitherWire = <T extends z.ZodType>(schema: T, read: (bytes: Uint8Ar
 
 /** Log-probs of a pass as the JSON wire has them, `null` where one is not finite. Throws where bytes are no such message. */
 export function readPass(bytes: Uint8Array): unknown {
-  const { loss_fn_outputs: records } = decoded<{
-    loss_fn_outputs: { fields: Record<string, BatchedTensor>; num_datums: number }[];
-  }>(messages.pass, bytes);
+  const { loss_fn_outputs: records } = decoded(messages.pass, bytes) as {
+    loss_fn_outputs: { fields: { logprobs?: BatchedTensor } }[];
+  };
   return {
-    loss_fn_outputs: records.flatMap(({ fields, num_datums: count }) => {
-      const logprobs = fields['logprobs'];
-      return logprobs
-        ? piecesOf(logprobs).map((data) => ({ logprobs: { data } }))
-        : Array.from({ length: count }, () => ({}));
-    }),
+    loss_fn_outputs: records.flatMap(({ fields: { logprobs } }) =>
+      logprobs ? piecesOf(logprobs).map((data) => ({ logprobs: { data } })) : [],
+    ),
   };
 }
 
 /** Samples as the JSON wire has them. Throws where bytes are no such message. */
 export function readSample(bytes: Uint8Array): unknown {
-  const { sequences, prompt_logprobs: prompt } = decoded<{
+  const { sequences, prompt_logprobs: prompt } = decoded(messages.sample, bytes) as {
     sequences: { stop_reason: string; tokens: Uint8Array; logprobs: Uint8Array }[];
     prompt_logprobs?: Uint8Array;
-  }>(messages.sample, bytes);
+  };
   return {
     sequences: sequences.map(({ tokens, logprobs, stop_reason }) => ({
       tokens: [...new Int32Array(aligned(tokens))],
@@ -148,6 +145,5 @@ const aligned = (bytes: Uint8Array): ArrayBuffer => Uint8Array.from(bytes).buffe
 const finite = (values: Float32Array): (number | null)[] =>
   Array.from(values, (value) => (Number.isFinite(value) ? value : null));
 
-function decoded<T>(message: protobuf.Type, bytes: Uint8Array): T {
-  return message.toObject(message.decode(bytes), { defaults: true, longs: Number, enums: String }) as T;
-}
+const decoded = (message: protobuf.Type, bytes: Uint8Array): unknown =>
+  message.toObject(message.decode(bytes), { defaults: true, longs: Number, enums: String });

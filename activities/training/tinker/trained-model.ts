@@ -105,7 +105,7 @@ export class TrainedModel {
     },
     signal: AbortSignal,
   ): Promise<TrainedModel> {
-    const begun = { tags: ['gradus'], sdk_version: 'gradus', type: 'create_session' };
+    const begun = { tags: ['gradus'], user_metadata: {}, sdk_version: 'gradus', type: 'create_session' };
     const { session_id: sessionId } = await client.ask('/api/v1/create_session', begun, session, signal);
     const created = await client.compute(
       '/api/v1/create_model',
@@ -211,7 +211,7 @@ export class TrainedModel {
 
   /** Saves the weights as they are now for samplers, never to change. */
   async saveForSampler(name: string, signal: AbortSignal): Promise<string> {
-    const body = { path: nameOf(name), kind: 'snapshot', type: 'save_weights_for_sampler' };
+    const body = { path: nameOf(name), type: 'save_weights_for_sampler' };
     return (await this.compute('save_weights_for_sampler', body, saved, signal)).path;
   }
 

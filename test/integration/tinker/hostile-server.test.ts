@@ -195,6 +195,15 @@ const refusals: [what: string, fault: Omit<TinkerFault, 'times'>, why: RegExp][]
     { route: 'archive', kind: 'answer', answer: { status: 404, body: { detail: 'Not Found' } } },
     /archive answered 404.*Start a server that has it/,
   ],
+  [
+    'an archive on the server’s own disk, as TuFT 0.2.2 has it',
+    {
+      route: 'archive',
+      kind: 'answer',
+      answer: { status: 302, headers: { location: 'file:///saved/adapter' } },
+    },
+    /the adapter is at file:.*Start a server that sends it/,
+  ],
 ];
 test.each(refusals)(
   '%s is said once',

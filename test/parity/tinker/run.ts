@@ -5,18 +5,29 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { z } from 'zod';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { ensurePythonEnvironment } from '../../../infra/setup/python-environment.ts';
 import { lively } from '../../support/engine/tiny.ts';
 import { QWEN3, writeQwen3 } from './base-model.ts';
-import { SkyRlServer } from './skyrl-server.ts';
+import { KEY, PythonServer } from './python-server.ts';
 import { compareSteps } from './steps.ts';
 import { trainAndKill } from './whole-run.ts';
 
-const { values } = parseArgs({ options: { python: { type: 'string' }, 'whole-run': { type: 'boolean' } } });
+const VERSIONS = { skyrl: '0.3.0', tuft: '0.2.2' };
+const { values } = parseArgs({
+  options: {
+    python: { type: 'string' },
+    server: { type: 'string', default: 'skyrl' },
+    'whole-run': { type: 'boolean' },
+  },
+});
+const server = z.enum(['skyrl', 'tuft']).parse(values.server);
+if (server === 'tuft' && values['whole-run']) throw new Error('--whole-run is of SkyRL, which samples, too');
 const say = (text: string): void => void process.stderr.write(`parity:tinker: ${text}\n`);
-const requirements = path.join(import.meta.dirname, 'requirements.txt');
-const python = values.python ?? (await ensurePythonEnvironment('parity-tinker', requirements, say)).python;
+const requirements = path.join(import.meta.dirname, `requirements-${server}.txt`);
+const python =
+  values.python ?? (await ensurePythonEnvironment(`parity-tinker-${server}`, requirements, say)).python;
 const folder = await mkdtemp(path.join(tmpdir(), 'gradus-parity-tinker-'));
 let held = false;
 try {
@@ -25,7 +36,7 @@ try {
     : { compared: await compared() };
   const all: { held: boolean }[] = Object.values(summary).flat();
   held = all.every((one) => one.held);
-  process.stdout.write(`${JSON.stringify({ skyrl: '0.3.0', held, ...summary }, null, 2)}\n`);
+  process.stdout.write(`${JSON.stringify({ [server]: VERSIONS[server], held, ...summary }, null, 2)}\n`);
 } finally {
   await rm(folder, { recursive: true, force: true });
 }
@@ -40,11 +51,12 @@ async function compared() {
     weights,
     newModelFiles(QWEN3, wordForEachRow(), { bos: 1, eos: [2] }),
   );
-  const server = await SkyRlServer.start({ python, model, folder });
+  const running = await PythonServer.start(server, { python, model, folder });
+  const traits = server === 'skyrl' ? { sharesA: true, samples: true } : { key: KEY };
   try {
-    return await compareSteps(server.url, { config: QWEN3, weights, files }, say);
+    return await compareSteps(running.url, { config: QWEN3, weights, files }, traits, say);
   } finally {
-    await server.kill();
+    await running.kill();
   }
 }
 

@@ -31,6 +31,14 @@ interface Base {
   files: Map<string, Uint8Array>;
 }
 
+/** What servers differ in. */
+interface Traits {
+  /** Modules that read the same input have one A. */
+  sharesA?: boolean;
+  samples?: boolean;
+  key?: string;
+}
+
 /** Follows the gradient itself: with an ε so large Adam divides by nothing else. */
 const DESCENT = { beta1: 0, beta2: 0, epsilon: 1e3, warmupUpdates: 0, maxGradientNorm: 0 };
 const ADAM = { ...DESCENT, beta1: 0.9, beta2: 0.999, epsilon: 1e-6 };
@@ -40,7 +48,7 @@ const ONE_A = [
   ['q_proj', 'k_proj', 'v_proj'],
   ['gate_proj', 'up_proj'],
 ];
-const sharesA = (name: string) =>
+const groupOf = (name: string) =>
   name.endsWith('lora_A.weight')
     ? ONE_A.find((group) => group.some((one) => name.includes(`.${one}.`)))
     : undefined;
@@ -55,6 +63,7 @@ const NATS = 1e-4;
 export async function compareSteps(
   url: string,
   { config, weights, files }: Base,
+  { sharesA = false, samples = false, key }: Traits,
   say: (text: string) => void,
 ): Promise<Compared[]> {
   const kept = await TestServer.start();
@@ -63,7 +72,8 @@ export async function compareSteps(
   const learner = await createLocalLearner();
   const there = createTinkerTraining({
     store,
-    client: new TinkerClient(connect(url, 600), 600),
+    client: new TinkerClient(connect(url, 600, key), 600),
+    key,
     reference: () => createLocalLearner(),
   });
   const here = createTraining({ store, learner });
@@ -111,14 +121,15 @@ export async function compareSteps(
     const [made, expected] = [theirs, ours].map(async ({ checkpoint }) =>
       moved(before, await weightsOf(checkpoint)),
     );
-    const [one, other] = [await made!, await expected!].map((of) => (adam ? ofTheirOwn(of) : of));
-    const sum = adam ? other! : withOneA(other!);
+    const [one, other] = [await made!, await expected!].map((of) => (adam && sharesA ? ofTheirOwn(of) : of));
+    const sum = adam || !sharesA ? other! : withOneA(other!);
     put(`${run}: what two updates have moved`, apart(one!, sum) / sizeOf(sum), adam ? ADAM_PART : PART);
     put(`${run}: loss`, Math.abs(theirs.metrics.loss! - ours.metrics.loss!), LOSS);
     last = { run, ref: theirs.checkpoint };
   }
 
   const { run, ref } = last!;
+  if (!samples) return closed();
   const tokens = [3, 9, 27, 41, 5, 17];
   const api = tinker(connect(url, 600));
   const { state } = await loadCheckpoint(store, ref);
@@ -144,11 +155,15 @@ export async function compareSteps(
   const own = (await ownOf([...tokens, ...drawn.tokens])).slice(tokens.length - 1);
   put('policy: log-probs of what was sampled', gap(drawn.logprobs, own), NATS);
   await api.unloadAdapter('sampled', signal);
-  there.close();
-  await learner.close();
-  store.close();
-  await kept.remove();
-  return compared;
+  return closed();
+
+  async function closed(): Promise<Compared[]> {
+    there.close();
+    await learner.close();
+    store.close();
+    await kept.remove();
+    return compared;
+  }
 }
 
 /** What weights have moved by. */
@@ -164,7 +179,7 @@ const moved = (before: Weights, after: Weights): Weights =>
 const withOneA = (steps: Weights): Weights =>
   new Map(
     [...steps].map(([name, { shape, data }]) => {
-      const group = sharesA(name);
+      const group = groupOf(name);
       if (group === undefined) return [name, { shape, data }];
       const all = group.map((one) => steps.get(name.replace(/\w+_proj/, one))!.data);
       return [name, { shape, data: data.map((_, i) => all.reduce((sum, each) => sum + each[i]!, 0)) }];
@@ -173,4 +188,4 @@ const withOneA = (steps: Weights): Weights =>
 
 /** Without those that modules share, of which Adam makes no sum. */
 const ofTheirOwn = (steps: Weights): Weights =>
-  new Map([...steps].filter(([name]) => sharesA(name) === undefined));
+  new Map([...steps].filter(([name]) => groupOf(name) === undefined));

@@ -21,7 +21,7 @@ import { killAndReplace, killInActivity } from '../../support/kill-workers.ts';
 import { RunClient } from '../../support/run-client.ts';
 import { tinySpec } from '../../support/tiny-spec.ts';
 import { QWEN3, writeQwen3 } from './base-model.ts';
-import { SkyRlServer } from './skyrl-server.ts';
+import { PythonServer } from './python-server.ts';
 
 export interface TrainedAndKilled {
   what: string;
@@ -84,7 +84,7 @@ export async function trainAndKill(
   await writeQwen3(model, config, initialWeights(config, 3), newModelFiles(config, tokenizer));
   const state = path.join(folder, 'skyrl');
   await mkdir(state);
-  const server = await SkyRlServer.start({ python, model, folder: state });
+  const server = await PythonServer.start('skyrl', { python, model, folder: state });
   const stack = await startStack(path.join(folder, 'stack'), { ui: false });
   const settings = settingsFor(stack, { GRADUS_TINKER_URL: server.url });
   const logFile = path.join(folder, 'workers.log');

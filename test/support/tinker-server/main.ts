@@ -123,6 +123,19 @@ async function pass(model: ServedModel, given: unknown, backward: boolean): Prom
   };
 }
 
+/** Requests of which TuFT 0.2.2 takes these fields and no others. */
+const begins = z.strictObject({
+  tags: z.array(z.string()),
+  user_metadata: z.record(z.string(), z.unknown()),
+  sdk_version: z.string(),
+  type: z.literal('create_session'),
+});
+const savesForSampler = z.strictObject({
+  model_id: z.string(),
+  path: z.string(),
+  type: z.literal('save_weights_for_sampler'),
+});
+
 /** What is taken on, and answered by a future. */
 const COMPUTED = [
   'create_model',
@@ -231,6 +244,8 @@ async function compute(route: string, id: string, body: Record<string, unknown>)
 function begin(route: string, body: Record<string, unknown>): Answer {
   const created = route === 'create_model';
   if (created && !sessions.has(String(body['session_id']))) return said(404, 'Session not found');
+  if (route === 'save_weights_for_sampler' && !savesForSampler.safeParse(body).success)
+    return said(422, 'the request is wrong');
   const model = created ? `model_${process.pid}_${++count}` : String(body['model_id']);
   const place =
     values['seq-id'] && body['seq_id'] !== undefined
@@ -327,6 +342,7 @@ async function answer(route: string, body: Record<string, unknown>, accept: stri
       return { status: 200, body: { base_model: 'tiny', is_lora: true, lora_rank: rank } };
     }
     case 'create_session': {
+      if (!begins.safeParse(body).success) return said(422, 'the request is wrong');
       const id = `session_${++count}`;
       sessions.add(id);
       return { status: 200, body: { session_id: id } };

@@ -73,8 +73,7 @@ function passBytes({ loss_fn_outputs: outputs }: Passed): Uint8Array {
     offsets: new Uint8Array(BigInt64Array.from(offsets).buffer),
     dtype: 1,
   };
-  const record = { fields: { logprobs }, num_datums: outputs.length };
-  return messages.pass.encode({ loss_fn_outputs: [record] }).finish();
+  return messages.pass.encode({ loss_fn_outputs: [{ fields: { logprobs } }] }).finish();
 }
 
 interface Sampled {

@@ -7,6 +7,19 @@ import getPort from 'get-port';
 
 const START_SECONDS = 180;
 
+/** What the servers need to be told besides where they are. */
+const OPTIONS = {
+  skyrl: (folder: string): Record<string, string> => ({
+    backend: 'jax',
+    'backend-config': JSON.stringify({ max_lora_adapters: 6, max_lora_rank: 8 }),
+    'checkpoints-base': path.join(folder, 'saved'),
+    'database-url': `sqlite:///${folder}/db`,
+  }),
+  tuft: (folder: string): Record<string, string> => ({ folder, key: KEY }),
+};
+/** That TuFT asks for; SkyRL asks for none. */
+export const KEY = 'tml-parity';
+
 interface ServerOptions {
   python: string;
   /** The base model's folder. */
@@ -15,8 +28,11 @@ interface ServerOptions {
   folder: string;
 }
 
-/** SkyRL's server of Tinker's API, in JAX on processors. Its engine is a process of its own, and ends with the group. */
-export class SkyRlServer {
+/**
+ * SkyRL's server of Tinker's API, in JAX, or TuFT's, in PyTorch, on processors. SkyRL's engine is a process of its own, and
+ * ends with the group.
+ */
+export class PythonServer {
   readonly url: string;
   private readonly command: [string, ...string[]];
   private server: ChildProcess;
@@ -27,19 +43,16 @@ export class SkyRlServer {
     this.server = this.spawn();
   }
 
-  static async start({ python, model, folder }: ServerOptions): Promise<SkyRlServer> {
+  static async start(
+    name: keyof typeof OPTIONS,
+    { python, model, folder }: ServerOptions,
+  ): Promise<PythonServer> {
     const port = await getPort({ host: '127.0.0.1' });
-    const options = {
-      port: String(port),
-      'base-model': model,
-      backend: 'jax',
-      'backend-config': JSON.stringify({ max_lora_adapters: 6, max_lora_rank: 8 }),
-      'checkpoints-base': path.join(folder, 'saved'),
-      'database-url': `sqlite:///${folder}/db`,
-    };
-    const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
-    const command = [python, path.join(import.meta.dirname, 'serve.py'), ...flags] as [string, ...string[]];
-    const server = new SkyRlServer(`http://127.0.0.1:${port}`, command);
+    const options = { port: String(port), 'base-model': model, ...OPTIONS[name](folder) };
+    const flags = Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]);
+    const script = path.join(import.meta.dirname, `serve_${name}.py`);
+    const command = [python, script, ...flags] as [string, ...string[]];
+    const server = new PythonServer(`http://127.0.0.1:${port}`, command);
     await server.answering();
     return server;
   }
