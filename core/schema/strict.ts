@@ -131,28 +131,54 @@ const expected = (issue: z.core.$ZodIssueInvalidType): string =>
 export const inside = (value: unknown, part: PropertyKey): unknown =>
   typeof value === 'object' && value !== null ? (value as Record<PropertyKey, unknown>)[part] : undefined;
 
+/** More places than these are no help. */
+const MOST_PLACES = 4;
 /** What elements of many lists have says nothing of where it was meant to stand. */
 const EVERYWHERE: ReadonlySet<string> = new Set(['kind', 'name']);
 
-/** A field may be misspelt, one of another kind, or stand one level too high. */
+/** A field may be misspelt, one of another kind, or stand one or two levels too high. */
 function unknownField(key: string, owners: readonly Schema[], value: unknown): string {
   const other = owners.flatMap((owner) => ofOtherKinds(key, owner, value));
   const objects = owners.flatMap((owner) => objectsOf(owner, value));
   const fields = [...new Set(objects.flatMap(({ shape }) => Object.keys(shape)))];
-  const below = objects.flatMap(({ shape }) =>
-    Object.entries(shape).flatMap(([field, schema]) => {
+  const below = partsOf(objects, value);
+  const where = meantIn(below, key);
+  if (other.length > 0) return `${other.join(', ')}${where}`;
+  const deeper = below.flatMap(({ at, objects, written }) =>
+    partsOf(objects, written).map((part) => ({ ...part, at: `${at}.${part.at}` })),
+  );
+  const exactly = where || (EVERYWHERE.has(key) ? '' : meantIn(deeper, key));
+  return `unknown field${exactly || didYouMean(key, fields)}`;
+}
+
+/** A field of objects, or the elements of a list that it is. */
+interface Part {
+  at: string;
+  objects: z.ZodObject[];
+  isList: boolean;
+  /** What was written there; of a list nobody knows which element. */
+  written: unknown;
+}
+
+const partsOf = (objects: readonly z.ZodObject[], value: unknown): Part[] =>
+  objects.flatMap(({ shape }) =>
+    Object.entries(shape).map(([field, schema]) => {
       const list = unwrap(schema);
-      const [at, lower] =
-        list instanceof z.ZodArray
-          ? [`${field}[…]`, EVERYWHERE.has(key) ? [] : everyObjectOf(list.element)]
-          : [field, objectsOf(schema, inside(value, field))];
-      return lower.some(({ shape: own }) => Object.hasOwn(own, key)) ? [at] : [];
+      const written = inside(value, field);
+      return list instanceof z.ZodArray
+        ? { at: `${field}[…]`, objects: everyObjectOf(list.element), isList: true, written: undefined }
+        : { at: field, objects: objectsOf(schema, written), isList: false, written };
     }),
   );
-  const where =
-    below.length === 0 ? '' : `; did you mean ${below.map((field) => `"${field}.${key}"`).join(' or ')}?`;
-  if (other.length > 0) return `${other.join(', ')}${where}`;
-  return `unknown field${where || suggestion(key, fields) || didYouMean(key, fields)}`;
+
+/** Which parts have a field of this name; nothing where so many have it that it says nothing. */
+function meantIn(parts: readonly Part[], key: string): string {
+  const having = parts.filter(
+    ({ objects, isList }) =>
+      !(isList && EVERYWHERE.has(key)) && objects.some(({ shape }) => Object.hasOwn(shape, key)),
+  );
+  const places = [...new Set(having.map(({ at }) => `"${at}.${key}"`))];
+  return places.length === 0 || places.length > MOST_PLACES ? '' : `; did you mean ${places.join(' or ')}?`;
 }
 
 /** In words, which other kinds of a union have the field. */

@@ -131,6 +131,10 @@ describe('what stands in the wrong place is refused with the right one:', () => 
     // Of a kind of stage that is not the usual one, and like the name of a section.
     ['updatesPerRound', 30, 'did you mean "stages[…].updatesPerRound"?'],
     ['graduation', {}, 'did you mean "stages[…].graduation"?'],
+    ['learningRate', 0.001, 'did you mean "stages[…].optimizer.learningRate"?'],
+    ['importanceCap', 2, 'did you mean "stages[…].algorithm.importanceCap"?'],
+    // Like the name of a section, and exactly one of a field below.
+    ['rank', 8, 'did you mean "model.lora.rank"?'],
     // In every list: where it was to stand, nobody knows.
     ['name', 'x', 'valid: '],
   ])('a field of stages at the top: %s', (key, value, said) => {
