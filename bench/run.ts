@@ -86,6 +86,8 @@ const WITH_CASES = new Set([
   'faults:builds',
   'faults:kills',
 ]);
+/** What may be measured a seed at a time. */
+const WITH_SEEDS = new Set(['recipes', 'faults:kills']);
 /** What several begin with, where none is called so itself. */
 const GROUPS = new Set(NAMES.map((name) => name.split(':')[0]!).filter((group) => !(group in BENCHES)));
 
@@ -138,14 +140,17 @@ new Command('bench')
   .option('--only <cases>', 'of what compares cases: these alone, by name, with commas between', parseNames)
   .option('--recipe <name>', 'of recipes: this one alone')
   .addOption(
-    new Option('--seed <seeds>', 'of recipes: these alone, with commas between (default: 11, 12, …)')
+    new Option(
+      '--seed <seeds>',
+      'of recipes and faults:kills: these alone, with commas between (default: from 11 and from 1)',
+    )
       .argParser(parseSeeds)
       .conflicts('runs'),
   )
   .option('--out <folder>', 'of what leaves files behind: where (default: .gradus/bench)')
   .option('--resume', 'of what leaves files behind: go on with what they have')
   .action((name: string, { recipe, seed: seeds, ...options }: OfRecipes, command: Command) => {
-    if (seeds && name !== 'recipes') command.error(`error: ${name} has no seeds to choose from`);
+    if (seeds && !WITH_SEEDS.has(name)) command.error(`error: ${name} has no seeds to choose from`);
     if (recipe !== undefined && name !== 'recipes') command.error(`error: ${name} has no recipes`);
     if (options.only && !WITH_CASES.has(name))
       command.error(`error: ${name} has no cases for --only; these have some: ${[...WITH_CASES].join(', ')}`);
