@@ -3,11 +3,15 @@ import { closest, distance } from 'fastest-levenshtein';
 /** What is longer is near to no name. */
 const LONGEST_NAME = 200;
 
-/** The nearest name, as the end of a message; empty where none is near. */
-export function suggestion(name: string, valid: readonly string[]): string {
+/** The nearest name, as the end of a message; empty where none is within `most` letters. */
+export function suggestion(
+  name: string,
+  valid: readonly string[],
+  most = Math.max(2, name.length / 3),
+): string {
   if (valid.length === 0 || name.length > LONGEST_NAME) return '';
   const nearest = closest(name, [...valid]);
-  const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= Math.max(2, name.length / 3);
+  const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= most;
   return near ? `; did you mean "${nearest}"?` : '';
 }
 

@@ -144,11 +144,16 @@ function unknownField(key: string, owners: readonly Schema[], value: unknown): s
   const below = partsOf(objects, value);
   const where = meantIn(below, key);
   if (other.length > 0) return `${other.join(', ')}${where}`;
+  return `unknown field${where || suggestion(key, fields, 1) || meantDeeper(below, key) || didYouMean(key, fields)}`;
+}
+
+/** Two levels down, where no level above has the name and few places do. */
+function meantDeeper(below: readonly Part[], key: string): string {
+  if (EVERYWHERE.has(key) || below.some((part) => hasField(part, key))) return '';
   const deeper = below.flatMap(({ at, objects, written }) =>
     partsOf(objects, written).map((part) => ({ ...part, at: `${at}.${part.at}` })),
   );
-  const exactly = where || (EVERYWHERE.has(key) ? '' : meantIn(deeper, key));
-  return `unknown field${exactly || didYouMean(key, fields)}`;
+  return meantIn(deeper, key);
 }
 
 /** A field of objects, or the elements of a list that it is. */
@@ -171,12 +176,12 @@ const partsOf = (objects: readonly z.ZodObject[], value: unknown): Part[] =>
     }),
   );
 
+const hasField = ({ objects }: Part, key: string): boolean =>
+  objects.some(({ shape }) => Object.hasOwn(shape, key));
+
 /** Which parts have a field of this name; nothing where so many have it that it says nothing. */
 function meantIn(parts: readonly Part[], key: string): string {
-  const having = parts.filter(
-    ({ objects, isList }) =>
-      !(isList && EVERYWHERE.has(key)) && objects.some(({ shape }) => Object.hasOwn(shape, key)),
-  );
+  const having = parts.filter((part) => !(part.isList && EVERYWHERE.has(key)) && hasField(part, key));
   const places = [...new Set(having.map(({ at }) => `"${at}.${key}"`))];
   return places.length === 0 || places.length > MOST_PLACES ? '' : `; did you mean ${places.join(' or ')}?`;
 }

@@ -15,8 +15,8 @@ export const LOADING_SECONDS = 3600;
 export interface ServerConnection {
   readonly url: string;
   /**
-   * POSTs a body, bytes as protobuf; `null` is a GET. Returns what the answer says: bytes where it is protobuf, which servers
-   * answer to those who accept it.
+   * POSTs a body, bytes as protobuf; `null` is a GET. Returns what the answer says: JSON, or a text that is none, or bytes where
+   * `accept` names protobuf and the server answers in it.
    */
   readonly ask: (
     path: string,
@@ -28,8 +28,10 @@ export interface ServerConnection {
   readonly close: () => Promise<void>;
 }
 
-/** What servers call a protocol buffer; Tinker's API has some. */
+/** What Tinker's API calls a protocol buffer. */
 export const PROTOBUF = 'application/x-protobuf';
+/** By its registered name, too. */
+const PROTOBUF_TYPES: ReadonlySet<string> = new Set([PROTOBUF, 'application/protobuf']);
 
 /** By which servers know who asks: most by the first, Tinker's API by the second. */
 export const keyHeaders = (key: string | undefined): Record<string, string> =>
@@ -37,8 +39,7 @@ export const keyHeaders = (key: string | undefined): Record<string, string> =>
 
 /**
  * JSON, or protobuf, to and from one server. Throws GradusError('policy', …): `server-away`, retryable, without an answer within
- * `seconds` and for 408, 409, 425, 429 and 5xx; `unknown-model`, retryable, for 404; `server-request` for other refusals;
- * `server-answer`, retryable, for an answer that is no JSON.
+ * `seconds` and for 408, 409, 425, 429 and 5xx; `unknown-model`, retryable, for 404; `server-request` for other refusals.
  */
 export function connect(url: string, seconds: number, apiKey?: string): ServerConnection {
   // The limits of this library's own are five minutes, which a long piece of a turn may take.
@@ -50,7 +51,7 @@ export function connect(url: string, seconds: number, apiKey?: string): ServerCo
       const at = `${base}${path}`;
       const { status, type, retryAfter, bytes } = await exchange(at, body, limit, signal, accept);
       const ok = status >= 200 && status < 300;
-      if (ok && type.startsWith(PROTOBUF)) return new Uint8Array(bytes);
+      if (ok && accept?.includes(PROTOBUF) && PROTOBUF_TYPES.has(type)) return new Uint8Array(bytes);
       const text = bytes.toString('utf8');
       if (ok) return parsed(text);
       throw refusal(at, status, text, retryAfter);
@@ -83,7 +84,7 @@ export function connect(url: string, seconds: number, apiKey?: string): ServerCo
       const { statusCode: status, headers } = response;
       return {
         status,
-        type: String(headers['content-type'] ?? ''),
+        type: String(headers['content-type'] ?? '').split(';')[0]!.trim().toLowerCase(),
         retryAfter: retryAfterOf(headers['retry-after']),
         bytes: await readUpTo(response.body, MOST_BYTES),
       };

@@ -22,30 +22,34 @@ export const TINKER_ALPHA = 32;
 
 /** Losses of a server that does not list them: those that Gradus has of the API's own (`LossFnType` of tinker 0.38.0). */
 const OWN_LOSSES = ['cross_entropy', 'importance_sampling', 'ppo', 'cispo'];
-/** A server that does not publish its schema: the API as its SDK has it since 0.25. */
+/** A server that does not publish its schema: passes as the API's SDK has asked for them since 0.25, and no clip on trust. */
 const UNPUBLISHED = {
   losses: OWN_LOSSES,
-  clipsGradients: true,
+  clipsGradients: false,
   knowsSequence: false,
   wire: 'protobuf' as const,
 };
 
 const models = z.object({ supported_models: z.array(z.object({ model_name: z.string() })).nonempty() });
-const properties = z.object({ properties: z.record(z.string(), z.unknown()) }).optional();
+/** What is written otherwise is not known; the rest is. */
+const known = <T extends z.ZodType>(schema: T) => schema.optional().catch(undefined);
+const properties = known(z.object({ properties: z.record(z.string(), z.unknown()) }));
 const published = z.object({
   paths: z.object({
-    '/api/v1/forward_backward': z.object({
-      post: z.object({ requestBody: z.object({ content: z.record(z.string(), z.unknown()) }) }),
-    }),
+    '/api/v1/forward_backward': known(
+      z.object({
+        post: z.object({ requestBody: z.object({ content: z.record(z.string(), z.unknown()) }) }),
+      }),
+    ),
   }),
   components: z.object({
     schemas: z.object({
       AdamParams: properties,
       OptimStepRequest: properties,
       ForwardBackwardRequest: properties,
-      ForwardBackwardInput: z
-        .object({ properties: z.object({ loss_fn: z.object({ enum: z.array(z.string()) }) }) })
-        .optional(),
+      ForwardBackwardInput: known(
+        z.object({ properties: z.object({ loss_fn: known(z.object({ enum: z.array(z.string()) })) }) }),
+      ),
     }),
   }),
 });
@@ -64,14 +68,17 @@ export async function lookAt(
   try {
     const { components, paths } = await client.ask('/openapi.json', null, published, signal);
     const { schemas } = components;
-    const { content } = paths['/api/v1/forward_backward'].post.requestBody;
+    const content = paths['/api/v1/forward_backward']?.post.requestBody.content;
+    const json = content
+      ? Object.keys(content).some((type) => type.startsWith('application/json'))
+      : schemas.ForwardBackwardInput !== undefined;
     const has = (of: z.output<typeof properties>, name: string) => of !== undefined && name in of.properties;
     return {
       baseModel,
-      losses: schemas.ForwardBackwardInput?.properties.loss_fn.enum ?? OWN_LOSSES,
+      losses: schemas.ForwardBackwardInput?.properties.loss_fn?.enum ?? OWN_LOSSES,
       clipsGradients: has(schemas.AdamParams, 'grad_clip_norm'),
       knowsSequence: has(schemas.ForwardBackwardRequest, 'seq_id') && has(schemas.OptimStepRequest, 'seq_id'),
-      wire: 'application/json' in content ? 'json' : 'protobuf',
+      wire: json ? 'json' : 'protobuf',
     };
   } catch (error) {
     const unpublished =

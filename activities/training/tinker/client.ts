@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { z } from 'zod';
-import { GradusError } from '../../../core/errors.ts';
+import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
 import { answerOf, PROTOBUF } from '../../rollout/served/connection.ts';
 import type { ServerConnection } from '../../rollout/served/connection.ts';
@@ -87,8 +87,9 @@ export class TinkerClient {
   ): Promise<T> {
     const deadline = performance.now() + 1000 * this.seconds;
     const what = `${this.url}${path}`;
+    const accept = IN_PROTOBUF.has(path) ? `${PROTOBUF}, application/json` : undefined;
     for (;;) {
-      const answer = await patiently(() => this.look(id, signal), signal);
+      const answer = await patiently(() => this.look(id, accept, signal), signal);
       const failure = failed.safeParse(answer);
       if (failure.success) throw failureOf(what, failure.data);
       if (answer !== STILL && !unfinished.safeParse(answer).success)
@@ -99,21 +100,30 @@ export class TinkerClient {
     }
   }
 
-  private look(id: string, signal: AbortSignal): Promise<unknown> {
+  private look(id: string, accept: string | undefined, signal: AbortSignal): Promise<unknown> {
     const body = { request_id: id };
     return ofLearner(body, async () => {
       try {
-        return await this.connection.ask('/api/v1/retrieve_future', body, signal, LOOK_SECONDS, EITHER);
+        return await this.connection.ask('/api/v1/retrieve_future', body, signal, LOOK_SECONDS, accept);
       } catch (error) {
-        if (error instanceof GradusError && / answered 408: /.test(error.message)) return STILL;
+        const status = statusOf(error);
+        if (status === 408) return STILL;
+        // TuFT 0.2.2 answers with these in place of a future's own failure.
+        if (status === 409 || (status === 422 && messageOf(error).includes('Future failed')))
+          throw new GradusError('learner', 'server-failed', messageOf(error), {
+            retryable: true,
+            cause: error,
+          });
         throw error;
       }
     });
   }
 }
 
-/** A server whose answers need not be JSON has them shorter. */
-const EITHER = `${PROTOBUF}, application/json`;
+/** What servers answer in protobuf to those who accept it. */
+const IN_PROTOBUF: ReadonlySet<string> = new Set(
+  ['forward', 'forward_backward', 'asample'].map((route) => `/api/v1/${route}`),
+);
 
 const STILL = Symbol('still waiting');
 
@@ -141,8 +151,10 @@ export const hasForgot = (error: unknown): error is GradusError =>
   error instanceof GradusError && error.type === 'server-forgot';
 
 /** It has too much to do, and has not taken it on. */
-export const wasPutOff = (error: unknown): error is GradusError =>
-  passes(error) && / answered 429: /.test(error.message);
+export const wasPutOff = (error: unknown): error is GradusError => passes(error) && statusOf(error) === 429;
+
+/** Of an answer, as the connection says it; what the server says comes after it. */
+const statusOf = (error: unknown): number => Number(/ answered (\d{3}): /.exec(messageOf(error))?.[1]);
 
 /**
  * Makes it again while the server is away: for `PATIENCE`, and when the server asks for time, after that time, within
@@ -181,7 +193,7 @@ async function ofLearner<T>(body: Json, ask: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!(error instanceof GradusError) || error.boundary !== 'policy') throw error;
     const { message, retryAfterSeconds, retryable } = error;
-    const status = Number(/ answered (\d{3}): /.exec(message)?.[1]);
+    const status = statusOf(error);
     if (forgot(status, message, body))
       throw new GradusError('learner', 'server-forgot', message, { retryable: true, cause: error });
     if (status === 404 || error.type === 'server-request')
@@ -200,9 +212,14 @@ function forgot(status: number, message: string, body: Json): boolean {
   return names && (status === 404 || ([400, 422].includes(status) && FORGOT.test(message)));
 }
 
+export const keyAdvice = (status: number): string =>
+  status === 401 || status === 403
+    ? '. Give the key that the server takes: GRADUS_TINKER_KEY of a learner, policy.apiKeyVariable of a policy'
+    : '';
+
 function adviceOf(status: number, body: Json): string {
-  if (status === 401 || status === 403)
-    return '. Give the key that the server takes: GRADUS_TINKER_KEY of a learner, policy.apiKeyVariable of a policy';
+  const advice = keyAdvice(status);
+  if (advice !== '') return advice;
   if (status === 404 && 'tinker_path' in ((body ?? {}) as object))
     return '. The server no longer has that saved state: put its saved checkpoints back, or have the decoder of rollout workers sample (leave out policy)';
   if (status === 404)

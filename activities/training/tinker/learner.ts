@@ -218,13 +218,18 @@ export function createTinkerTraining({ store, client, key, baseModel, reference 
       // A fresh adapter changes nothing.
       const lora = state.adapter?.lora ?? FRESH;
       const mine = live?.weights === checkpoint.weights ? live.model : undefined;
-      const model = mine ?? (await modelAt({ run, parent: checkpoint, lora, seed: 0 }, state, signal));
       const tokens = probeTokens(state.config);
+      let model = mine;
       let logprobs: number[];
       try {
+        model ??= await modelAt({ run, parent: checkpoint, lora, seed: 0 }, state, signal);
         logprobs = await scoreProbe(model, state.config, signal);
+      } catch (error) {
+        // It may come back as another one.
+        server = undefined;
+        throw error;
       } finally {
-        if (mine === undefined) await model.unload(timeoutSignal(LEAVING));
+        if (mine === undefined) await model?.unload(timeoutSignal(LEAVING));
       }
       await store.putIfAbsent(at, probes, { tokens, logprobs }, { signal });
     },

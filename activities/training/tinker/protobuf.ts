@@ -135,7 +135,10 @@ function piecesOf({ data, offsets, dtype }: BatchedTensor): (number | null)[][] 
     size === 4
       ? new Float32Array(bytes)
       : new Float32Array(Uint32Array.from(new Uint16Array(bytes), (half) => half << 16).buffer);
-  const bounds = [...new BigInt64Array(aligned(offsets))].map((offset) => Number(offset) / size);
+  const places = [...new BigInt64Array(aligned(offsets))].map(Number);
+  const inOrder = places.every((place, i) => place % size === 0 && place >= (places[i - 1] ?? 0));
+  if (places[0] !== 0 || !inOrder || places.at(-1) !== data.length) throw new Error('offsets that are none');
+  const bounds = places.map((place) => place / size);
   return bounds.slice(1).map((end, i) => finite(values.subarray(bounds[i], end)));
 }
 

@@ -299,9 +299,15 @@ export class TrainedModel {
     }
     const place = { model_id: this.id, seq_id: ++this.sequence, forward_only: !backward };
     const again = this.server.knowsSequence ? passes : wasPutOff;
-    const bytes = passRequest(place, input);
-    return (await this.client.compute('/api/v1/forward_backward', place, passed, signal, again, bytes))
-      .result;
+    const route = '/api/v1/forward_backward';
+    try {
+      return (await this.client.compute(route, place, passed, signal, again, passRequest(place, input)))
+        .result;
+    } catch (error) {
+      if (!(error instanceof GradusError) || error.type !== 'server-refused') throw error;
+      const why = 'It was asked in protobuf: its /openapi.json does not say that this route takes JSON';
+      throw new GradusError('learner', 'server-refused', `${error.message}. ${why}`, { cause: error });
+    }
   }
 
   /** Of a computation that changes something and has no name of its own the server may know the place in the sequence. */

@@ -91,6 +91,7 @@ test.each([
   ['HTML', html(200)],
   ['an error that is no text', { status: 200, body: { error: { message: 'out of memory' } } }],
   ['another computation', { status: 200, body: { type: 'save_weights', path: 'tinker://m/weights/x' } }],
+  ['bytes that are called protobuf', html(200, { 'content-type': 'application/x-protobuf' })],
 ])(
   'a state that was loaded with %s as the answer is not trained on',
   async (_, answer) => {
@@ -101,6 +102,16 @@ test.each([
   },
   300_000,
 );
+
+test('a step is not taken as made for bytes that are called protobuf', async () => {
+  const answer = html(200, { 'content-type': 'application/x-protobuf' });
+  // The first ones find out what the server makes of losses.
+  for (const times of [1, 1000]) {
+    const error = await tryStep({ route: 'optim_step', kind: 'result', times, answer });
+    await server.restart();
+    expect(error).toMatchObject({ boundary: 'learner', type: 'server-answer', retryable: true });
+  }
+}, 300_000);
 
 test.each([
   ['forward', 'of before the step'],
@@ -193,7 +204,7 @@ const refusals: [what: string, fault: Omit<TinkerFault, 'times'>, why: RegExp][]
   [
     'a server that gives no archives',
     { route: 'archive', kind: 'answer', answer: { status: 404, body: { detail: 'Not Found' } } },
-    /archive answered 404.*Start a server that has it/,
+    /answered 404.*Start a server that sends it/,
   ],
   [
     'an archive on the server’s own disk, as TuFT 0.2.2 has it',
@@ -203,6 +214,30 @@ const refusals: [what: string, fault: Omit<TinkerFault, 'times'>, why: RegExp][]
       answer: { status: 302, headers: { location: 'file:///saved/adapter' } },
     },
     /the adapter is at file:.*Start a server that sends it/,
+  ],
+  [
+    'an archive at no address',
+    { route: 'archive', kind: 'answer', answer: { status: 302, headers: { location: 'http://' } } },
+    /redirects to what is no address/,
+  ],
+  [
+    'an archive at an address of another kind',
+    { route: 'archive', kind: 'answer', answer: { status: 302, headers: { location: 's3://bucket/a' } } },
+    /redirects to an address of s3:/,
+  ],
+  [
+    'an archive behind a password',
+    {
+      route: 'archive',
+      kind: 'answer',
+      answer: { status: 302, headers: { location: 'http://us:secret@localhost/a' } },
+    },
+    /^(?!.*secret).*redirects to an address with a password/,
+  ],
+  [
+    'an archive behind a page to log in',
+    { route: 'archive', kind: 'answer', answer: html(401, { location: '/login' }) },
+    /archive answered 401.*GRADUS_TINKER_KEY/,
   ],
 ];
 test.each(refusals)(
@@ -235,6 +270,55 @@ test.each([
   },
   60_000,
 );
+
+test('an adapter of another alpha, which computes otherwise, is refused', async () => {
+  expect(await tryStep({ route: 'archive', kind: 'alpha', times: 1 })).toMatchObject({
+    type: 'settings',
+    retryable: false,
+    message: expect.stringMatching(/trains one of rank 4 and alpha 8/) as string,
+  });
+}, 60_000);
+
+test('an archive that is far larger than the adapter is none', async () => {
+  expect(await tryStep({ route: 'archive', kind: 'bomb', times: 1 })).toMatchObject({
+    type: 'server-answer',
+    retryable: true,
+  });
+}, 60_000);
+
+test('a computation that failed on TuFT 0.2.2, which answers 422, is made again', async () => {
+  const answer = { status: 422, body: { detail: 'Future failed: Server error: ray actor died' } };
+  expect(await tryStep({ route: 'retrieve_future', kind: 'answer', times: 1, answer })).toMatchObject({
+    type: 'server-failed',
+    retryable: true,
+  });
+}, 60_000);
+
+test('what a server says of another’s 429 is no 429: nobody knows whether it has taken the gradient', async () => {
+  const countOf = async () => (await server.asked()).filter((one) => one === 'forward_backward').length;
+  const before = await countOf();
+  const answer = { status: 503, body: { detail: 'gateway: backend answered 429: later' } };
+  expect(await tryStep({ route: 'forward_backward', kind: 'answer', times: 1, answer })).toMatchObject({
+    type: 'server-away',
+    retryable: true,
+  });
+  expect(await countOf()).toBe(before + 1);
+}, 60_000);
+
+test('a server that did not publish its schema this time is trusted with no clip', async () => {
+  const request = await firstStep();
+  await server.fault({ route: '/openapi.json', kind: 'answer', times: 1, answer: html(200) });
+  const clipped = { ...request, optimizer: { ...request.optimizer, maxGradientNorm: 0.5 } };
+  await expect(trainer().trainStep(clipped, signal)).rejects.toMatchObject({
+    type: 'settings',
+    message: expect.stringMatching(/a clip of the gradient norm/) as string,
+  });
+  await server.fault({ route: '/openapi.json', kind: 'answer', times: 1, answer: html(200) });
+  await expect(trainer().trainStep(request, signal)).rejects.toMatchObject({
+    type: 'server-refused',
+    message: expect.stringMatching(/expected JSON.*asked in protobuf.*openapi/) as string,
+  });
+}, 60_000);
 
 test('a saved state that was deleted on the server is said once, by its name', async () => {
   const request = await firstStep();

@@ -1,5 +1,5 @@
 // A server of ours that speaks Tinker's API over our own learner, for tests of what trains on such servers.
-// Run: tsx test/support/tinker-server/main.ts --model FOLDER --state FOLDER [--port 0] [--grad-clip] [--seq-id] [--mean] [--protobuf]
+// Run: tsx test/support/tinker-server/main.ts --model FOLDER --state FOLDER [--port 0] [--grad-clip] [--seq-id] [--mean] [--protobuf] [--key KEY]
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
@@ -253,8 +253,13 @@ function begin(route: string, body: Record<string, unknown>): Answer {
       : undefined;
   if (values.protobuf && ['forward', 'forward_backward', 'optim_step'].includes(route)) {
     const next = (places.get(model) ?? 0) + 1;
-    if (body['seq_id'] !== next) return said(409, `Sequence conflict: expected ${next}`);
-    places.set(model, next);
+    if (body['seq_id'] !== next && (route !== 'optim_step' || body['seq_id'] !== undefined)) {
+      const id = String(++count);
+      const answer = Promise.resolve(said(409, `Failed to retrieve future: expected ${next}`));
+      futures.set(id, { route, answer });
+      return pending(id, model);
+    }
+    if (body['seq_id'] !== undefined) places.set(model, next);
   }
   const text = JSON.stringify(body);
   const known = place === undefined ? undefined : bySequence.get(place);
@@ -374,10 +379,17 @@ async function archive(path: string, headers: IncomingHttpHeaders, response: Ser
   const adapter = copy.state.adapter!;
   if (fault('archive', 'not-finite')) for (const { data } of adapter.weights.values()) data.fill(Number.NaN);
   const body = Buffer.from(writePeftModel(models.config, adapter));
+  const { rank, alpha } = adapter.lora;
+  const saidOfIt = { r: rank, lora_alpha: fault('archive', 'alpha') ? 2 * rank : alpha };
+  const configuration = Buffer.from(JSON.stringify(saidOfIt));
   const tar = await packTar([
+    {
+      header: { name: './adapter_config.json', size: configuration.length, type: 'file' },
+      body: configuration,
+    },
     { header: { name: './adapter_model.safetensors', size: body.length, type: 'file' }, body },
   ]);
-  const whole = gzipSync(tar);
+  const whole = gzipSync(fault('archive', 'bomb') ? Buffer.alloc(2 ** 28) : tar);
   const sent = fault('archive', 'cut') ? whole.subarray(0, Math.floor(whole.length / 2)) : whole;
   response.writeHead(200, { 'content-type': 'application/octet-stream' }).end(sent);
 }
@@ -391,8 +403,13 @@ const server = createServer((request, response) => {
     }
     if (path === '/asked') return send(response, { status: 200, body: asked });
     if (path.startsWith('/archives/')) return archive(path, headers, response);
+    if (bytes !== undefined && !values.protobuf) return send(response, said(422, 'expected JSON'));
     if (values.key !== undefined && headers['x-api-key'] !== values.key)
       return send(response, said(401, 'Invalid API key'));
+    if (path.startsWith('/download/')) {
+      const location = `http://localhost:${request.socket.localPort}/archives${path}`;
+      return send(response, { status: 302, headers: { location } });
+    }
     const named = path.endsWith('/archive') ? 'archive' : path.replace('/api/v1/', '');
     const passing = named === 'forward_backward' && values.protobuf;
     if (passing && bytes === undefined) return send(response, said(415, 'expected protobuf'));
@@ -402,11 +419,9 @@ const server = createServer((request, response) => {
     asked.push(route);
     const other = faultOf(route, 'answer')?.answer;
     if (other) return send(response, other);
-    // Elsewhere, as a store that holds archives is.
-    if (route === 'archive') {
-      const location = `/archives${path}`;
-      return send(response, { status: 302, headers: { location } });
-    }
+    // First to another route, as SkyRL 0.3.0 does, and then to another origin, as a store is one.
+    if (route === 'archive')
+      return send(response, { status: 302, headers: { location: `/download${path}` } });
     if (fault(route, 'unavailable')) return send(response, said(503, 'Service Unavailable'));
     const answered = await answer(route, given, headers.accept ?? '');
     // The server has taken it on, and nobody hears of it.

@@ -27,6 +27,9 @@ export interface TinkerFault {
     | 'error-server'
     | 'no-logprobs'
     | 'not-finite'
+    // Of an archive: the adapter was trained at another alpha, or more than it can be comes.
+    | 'alpha'
+    | 'bomb'
     // `answer` in place of the route's own, and nothing is taken on; or of what was computed, and nothing is.
     | 'answer'
     | 'result';

@@ -135,6 +135,8 @@ describe('what stands in the wrong place is refused with the right one:', () => 
     ['importanceCap', 2, 'did you mean "stages[…].algorithm.importanceCap"?'],
     // Like the name of a section, and exactly one of a field below.
     ['rank', 8, 'did you mean "model.lora.rank"?'],
+    // One letter from the name of a section, though a field below is called so.
+    ['evaluations', {}, 'did you mean "evaluation"?'],
     // In every list: where it was to stand, nobody knows.
     ['name', 'x', 'valid: '],
   ])('a field of stages at the top: %s', (key, value, said) => {

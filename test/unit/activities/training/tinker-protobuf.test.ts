@@ -62,19 +62,28 @@ test('samples are read, with why they end and the log-probs of their prompt', as
   });
 });
 
+/** An answer with log-probs of three float32, by these offsets in bytes. */
+const cutAt = (offsets: bigint[], more: object = {}) => {
+  const logprobs = {
+    data: Buffer.alloc(12),
+    offsets: Buffer.from(BigInt64Array.from(offsets).buffer),
+    dtype: 1,
+    ...more,
+  };
+  return messages.pass.encode({ loss_fn_outputs: [{ fields: { logprobs } }] }).finish();
+};
+
 test.each([
   ['text', Buffer.from('<html>')],
   ['half of one', Buffer.from([0x12, 0x7f, 1])],
-  [
-    'offsets that are none',
-    messages.pass
-      .encode({ loss_fn_outputs: [{ fields: { logprobs: { offsets: Buffer.alloc(3), dtype: 1 } } }] })
-      .finish(),
-  ],
-  [
-    'log-probs of integers',
-    messages.pass.encode({ loss_fn_outputs: [{ fields: { logprobs: { dtype: 2 } } }] }).finish(),
-  ],
+  ['half an offset', cutAt([], { offsets: Buffer.alloc(3) })],
+  ['offsets that end before the data', cutAt([0n, 8n])],
+  ['offsets that end behind it', cutAt([0n, 16n])],
+  ['offsets that begin within it', cutAt([4n, 12n])],
+  ['offsets that go back, each of which copies all', cutAt([0n, 12n, 0n, 12n])],
+  ['offsets below 0', cutAt([0n, -4n, 12n])],
+  ['offsets within a number', cutAt([0n, 6n, 12n])],
+  ['log-probs of integers', cutAt([0n, 12n], { dtype: 2 })],
 ])('%s in place of an answer is an answer that is none', (_, bytes) => {
   const schema = eitherWire(z.object({ loss_fn_outputs: z.array(z.unknown()) }), readPass);
   expect(() => answerOf(schema, new Uint8Array(bytes), 'server')).toThrow(
