@@ -84,7 +84,10 @@ export function connect(url: string, seconds: number, apiKey?: string): ServerCo
       const { statusCode: status, headers } = response;
       return {
         status,
-        type: String(headers['content-type'] ?? '').split(';')[0]!.trim().toLowerCase(),
+        type: String(headers['content-type'] ?? '')
+          .split(';')[0]!
+          .trim()
+          .toLowerCase(),
         retryAfter: retryAfterOf(headers['retry-after']),
         bytes: await readUpTo(response.body, MOST_BYTES),
       };
