@@ -1,15 +1,24 @@
+import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { StepReport } from '../../core/ports.ts';
 import type { Role } from '../../core/names.ts';
+import { weightShapes } from '../../core/model/config.ts';
+import { loadHfDirectory } from '../../engine/hf-directory.ts';
+import { ObjectStore } from '../../store/objects/object-store.ts';
+import { importModel } from '../../store/training/import-model.ts';
 import { historiesFrom, signalsOf } from '../../test/support/histories.ts';
 import { hardestGoal, inOrder, tinySpec } from '../../test/support/tiny-spec.ts';
-import { benchRowsOf, chosenNames } from '../bench.ts';
+import { benchRowsOf, chosenNames, closing } from '../bench.ts';
 import type { Bench, BenchOptions } from '../bench.ts';
-import { durableRun, withInstallation } from '../installations.ts';
+import { writeFullSize } from '../half-billion/model.ts';
+import { halfBillionSpec, MODEL } from '../half-billion/spec.ts';
+import { durableRun, withInstallation, withTemporaryFolder } from '../installations.ts';
 import { sum, watchMemory } from '../processes.ts';
 import { WARM_START } from '../specs.ts';
 
-const MODULE = fileURLToPath(new URL('many-turns.ts', import.meta.url));
+const MODULES = ['many-turns.ts', '../half-billion/babble.ts']
+  .map((file) => fileURLToPath(new URL(file, import.meta.url)))
+  .join(',');
 /** A call of `next` takes seven, and what is said to it some more. */
 const TOKENS_A_TURN = 24;
 
@@ -26,7 +35,9 @@ interface Point {
 interface Growth {
   sizes: readonly number[];
   quick: readonly number[];
-  spec: (size: number) => ReturnType<typeof sized>;
+  spec: (size: number) => object;
+  /** Puts what the run begins with into the store, and gives the size that it has; absent: nothing, and `size`. */
+  bring?: (size: number, store: ObjectStore) => Promise<number>;
   /** Processes that roll out; default 1. */
   workers?: (size: number) => number;
 }
@@ -60,6 +71,13 @@ const GROWTHS: Record<string, Growth> = {
     quick: [32, 64],
     spec: (hiddenSize) => sized({ hiddenSize, groupsPerStep: 8 }),
   },
+  // Of a model that is brought and trained by LoRA: widths of Qwen2.5-0.5B's shape, whose own is the last.
+  parameters: {
+    sizes: [64, 256, 896],
+    quick: [64, 128],
+    spec: halfBillionSpec,
+    bring: bringModel,
+  },
   workers: {
     sizes: [1, 2, 4],
     quick: [1, 2],
@@ -80,11 +98,11 @@ export const growthBench: Bench = async function* (options) {
     for (const size of options.quick ? growth.quick : growth.sizes) {
       const point = await measured(size, growth, options);
       options.say(
-        `  ${size} ${name}: ${point.seconds.toFixed(2)} s, ${point.bytes} bytes of histories, ${point.megabytes.toFixed(0)} MB, ${point.turns.toFixed(1)} turns an episode`,
+        `  ${point.size} ${name}: ${point.seconds.toFixed(2)} s, ${point.bytes} bytes of histories, ${point.megabytes.toFixed(0)} MB, ${point.turns.toFixed(1)} turns an episode`,
       );
       points.push(point);
       for (const measure of Object.keys(MEASURES) as Measure[])
-        yield row(`${MEASURES[measure]}, ${name}: ${size}`, UNITS[measure], 'less', [point[measure]]);
+        yield row(`${MEASURES[measure]}, ${name}: ${point.size}`, UNITS[measure], 'less', [point[measure]]);
     }
     const [before, last] = points.slice(-2) as [Point, Point];
     for (const measure of Object.keys(MEASURES) as Measure[]) {
@@ -98,13 +116,15 @@ export const growthBench: Bench = async function* (options) {
 
 const UNITS: Record<Measure, string> = { seconds: 's', bytes: 'bytes', megabytes: 'MB' };
 
-function measured(size: number, { spec, workers }: Growth, options: BenchOptions): Promise<Point> {
-  const rollouts = Array.from({ length: workers?.(size) ?? 1 }, (): Role[] => ['rollout']);
+function measured(asked: number, { spec, workers, bring }: Growth, options: BenchOptions): Promise<Point> {
+  const rollouts = Array.from({ length: workers?.(asked) ?? 1 }, (): Role[] => ['rollout']);
   const processes: Role[][] = [['orchestrator', 'verifier', 'tool'], ...rollouts, ['learner']];
-  const env = { GRADUS_ENVIRONMENTS: MODULE };
-  return withInstallation({ ...options, env, processes }, async (client) => {
+  const env = { GRADUS_ENVIRONMENTS: MODULES };
+  return withInstallation({ ...options, env, processes }, async (client, { settings }) => {
+    const store = await ObjectStore.connect(settings.store);
+    const size = await closing(bring?.(asked, store) ?? Promise.resolve(asked), async () => store.close());
     const memory = watchMemory(() => undefined);
-    const { handle } = await durableRun(client, spec(size), options);
+    const { handle } = await durableRun(client, spec(asked), options);
     const megabytes = memory.stop().together / 1e6;
     const reports: { at: number; step: StepReport }[] = [];
     let bytes = 0;
@@ -116,10 +136,23 @@ function measured(size: number, { spec, workers }: Growth, options: BenchOptions
     }
     const ends = (warmStart: boolean): number[] =>
       reports.filter(({ step }) => (step.stage === WARM_START) === warmStart).map(({ at }) => at);
-    const seconds = (Math.max(...ends(false)) - Math.max(...ends(true))) / 1000;
+    // Without a warm start, from the first step's end on: that step has the learner's graph traced, too.
+    const begun = ends(true).length > 0 ? Math.max(...ends(true)) : Math.min(...ends(false));
+    const seconds = (Math.max(...ends(false)) - begun) / 1000;
     const rl = reports.filter(({ step }) => step.stage !== WARM_START).map(({ step }) => step);
     const episodes = sum(rl.flatMap(({ outcomes }) => Object.values(outcomes)));
     return { size, seconds, bytes, megabytes, turns: sum(rl.map(({ turns }) => turns)) / episodes };
+  });
+}
+
+/** Imports a model of random weights of this width. Gives its number of parameters. */
+function bringModel(hiddenSize: number, store: ObjectStore): Promise<number> {
+  return withTemporaryFolder(async (scratch) => {
+    const folder = path.join(scratch, 'model');
+    await writeFullSize(folder, hiddenSize);
+    await importModel(store, folder, MODEL);
+    const { config } = await loadHfDirectory(folder);
+    return sum(weightShapes(config).map(([, shape]) => shape.reduce((a, b) => a * b, 1)));
   });
 }
 

@@ -11,5 +11,11 @@ const MAKE_FULL_SIZE = fileURLToPath(new URL('../../test/parity/models/make-full
 /** A folder with a model of Qwen2.5-0.5B's shape and random weights, as a user would bring it; `quick` has some thousand weights. */
 export async function writeModel(folder: string, { quick }: Pick<BenchOptions, 'quick'>): Promise<void> {
   if (quick) await writeTinyQwen(folder, calculatorTokenizer(), { maxPositions: 256 });
-  else await promisify(execFile)(process.execPath, ['--import', TYPESCRIPT, MAKE_FULL_SIZE, folder]);
+  else await writeFullSize(folder);
+}
+
+/** The same shape and vocabulary at another width, a multiple of 64; Qwen2.5-0.5B has 896. */
+export async function writeFullSize(folder: string, hiddenSize = 896): Promise<void> {
+  const args = ['--import', TYPESCRIPT, MAKE_FULL_SIZE, folder, '--hidden-size', String(hiddenSize)];
+  await promisify(execFile)(process.execPath, args);
 }

@@ -1,6 +1,6 @@
 // A folder as a user would bring it: Qwen2.5-0.5B's shape with random weights in bfloat16 (1 GB), a tokenizer of its real
 // size and a chat template of its kind. No Python, and little memory: tensors are written one by one.
-// Run: npx tsx test/parity/models/make-full-size.ts FOLDER [--layers N]
+// Run: npx tsx test/parity/models/make-full-size.ts FOLDER [--layers N] [--hidden-size N], a multiple of 64
 import { mkdir, open, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -11,20 +11,25 @@ import { FULL_SIZES, fullSizeJson } from '../../unit/engine/tokenizer/full-size.
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { layers: { type: 'string', default: '24' } },
+  options: {
+    layers: { type: 'string', default: '24' },
+    'hidden-size': { type: 'string', default: '896' },
+  },
 });
 const [folder] = positionals;
 if (folder === undefined) throw new Error('say which folder: make-full-size.ts FOLDER');
 
+const hiddenSize = Number(values['hidden-size']);
+const heads = hiddenSize / 64;
 const config = {
   architectures: ['Qwen2ForCausalLM'],
   model_type: 'qwen2',
   vocab_size: FULL_SIZES['qwen2.5'].rows,
-  hidden_size: 896,
-  intermediate_size: 4864,
+  hidden_size: hiddenSize,
+  intermediate_size: 16 * Math.round((hiddenSize * 4864) / 896 / 16),
   num_hidden_layers: Number(values.layers),
-  num_attention_heads: 14,
-  num_key_value_heads: 2,
+  num_attention_heads: heads,
+  num_key_value_heads: heads % 2 === 0 ? 2 : 1,
   max_position_embeddings: 32_768,
   rms_norm_eps: 1e-6,
   rope_theta: 1e6,
