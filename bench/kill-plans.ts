@@ -48,8 +48,8 @@ function killPlan(seed: number): Kill[] {
 }
 
 /**
- * Runs of each kind of `collect` whose workers are killed by plans that are drawn, `--runs` of them or those of `--seed`. A row is the part that
- * ended as it should: with the weights and facts of the run that was left alone; where what a step takes depends on time,
+ * Runs of each kind of `collect` whose workers are killed by plans that are drawn, `--runs` of them or those of `--seed`. A row
+ * is the part that ended as it should: with the weights and facts of the run that was left alone; where what a step takes depends on time,
  * with those of its own recomputation.
  */
 export const killPlansBench: Bench = async function* (options) {

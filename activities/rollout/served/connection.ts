@@ -82,6 +82,8 @@ export function connect(url: string, seconds: number, apiKey?: string): ServerCo
         signal: AbortSignal.any([signal, timeout]),
       });
       const { statusCode: status, headers } = response;
+      const bytes = await readUpTo(response.body, MOST_BYTES);
+      if (bytes === undefined) throw new Error(`an answer of more than ${MOST_BYTES / 2 ** 20} MB`);
       return {
         status,
         type: String(headers['content-type'] ?? '')
@@ -89,7 +91,7 @@ export function connect(url: string, seconds: number, apiKey?: string): ServerCo
           .trim()
           .toLowerCase(),
         retryAfter: retryAfterOf(headers['retry-after']),
-        bytes: await readUpTo(response.body, MOST_BYTES),
+        bytes,
       };
     } catch (error) {
       signal.throwIfAborted();
@@ -140,12 +142,13 @@ function parsed(text: string): unknown {
   }
 }
 
-async function readUpTo(body: AsyncIterable<Uint8Array>, most: number): Promise<Buffer> {
+/** A body of no more than `most` bytes; undefined where it has more, of which the rest is not read. */
+export async function readUpTo(body: AsyncIterable<Uint8Array>, most: number): Promise<Buffer | undefined> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    if (bytes > most) throw new Error(`an answer of more than ${most / 2 ** 20} MB`);
+    if (bytes > most) return undefined;
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

@@ -14,7 +14,7 @@ import {
   readPeftAdapter,
   toPeftConfig,
 } from '../../../engine/lora/peft-format.ts';
-import { isAway, keyHeaders, retryAfterOf } from '../../rollout/served/connection.ts';
+import { isAway, keyHeaders, readUpTo, retryAfterOf } from '../../rollout/served/connection.ts';
 import { lacks } from './capabilities.ts';
 import { keyAdvice, patiently } from './client.ts';
 import { timeoutSignal } from '../../../core/timeout-signal.ts';
@@ -159,20 +159,14 @@ async function bytesOf(response: Response, url: URL, mostBytes: number): Promise
       retryAfterSeconds: retryAfterOf(response.headers.get('retry-after')),
     });
   }
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.length;
-    if (bytes > mostBytes)
-      throw new GradusError(
-        'learner',
-        'server-answer',
-        `${nameOf(url)} has more than ${Math.ceil(mostBytes / 2 ** 20)} MB, twice what the adapter has`,
-        { retryable: true },
-      );
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+  const bytes = body === null ? Buffer.alloc(0) : await readUpTo(body, mostBytes);
+  if (bytes !== undefined) return bytes;
+  throw new GradusError(
+    'learner',
+    'server-answer',
+    `${nameOf(url)} has more than ${Math.ceil(mostBytes / 2 ** 20)} MB, twice what the adapter has`,
+    { retryable: true },
+  );
 }
 
 const refused = (url: URL, what: string, advice = ''): GradusError =>
