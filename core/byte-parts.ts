@@ -13,3 +13,27 @@ export function joinParts(parts: readonly Uint8Array[]): Uint8Array {
   }
   return bytes;
 }
+
+/** What a stream gives, in one piece, where that is no more than `most` bytes; else undefined, and the rest is not read. */
+export async function readUpTo(
+  stream: AsyncIterable<Uint8Array> | null,
+  most: number,
+): Promise<Uint8Array | undefined> {
+  const parts: Uint8Array[] = [];
+  let left = most;
+  for await (const part of stream ?? []) {
+    left -= part.byteLength;
+    if (left < 0) return undefined;
+    parts.push(part);
+  }
+  return joinParts(parts);
+}
+
+/** The same as text in UTF-8. */
+export async function readTextUpTo(
+  stream: AsyncIterable<Uint8Array> | null,
+  most: number,
+): Promise<string | undefined> {
+  const bytes = await readUpTo(stream, most);
+  return bytes && new TextDecoder().decode(bytes);
+}

@@ -1,5 +1,6 @@
 import { request } from 'undici';
 import { z } from 'zod';
+import { readTextUpTo } from '../core/byte-parts.ts';
 import { messageOf } from '../core/errors.ts';
 import type { AgentEpisode } from './agent-episode.ts';
 import { failedRun, runOf } from './agent-run.ts';
@@ -40,9 +41,9 @@ export async function askAgent(
       headersTimeout: 0,
       bodyTimeout: 0,
     });
-    const text = await textUpTo(body, MOST_ANSWER_BYTES);
+    const text = await readTextUpTo(body, MOST_ANSWER_BYTES);
     await episode.close();
-    if (text === null)
+    if (text === undefined)
       return runOf(episode, `its server answered more than ${MOST_ANSWER_BYTES} bytes`, null);
     if (statusCode !== 200)
       return runOf(episode, `its server answered ${statusCode}: ${text.slice(0, 2000)}`, null);
@@ -60,18 +61,6 @@ export async function askAgent(
   } finally {
     await episode.close();
   }
-}
-
-/** null where there is more, which is not read. */
-async function textUpTo(body: AsyncIterable<Uint8Array>, most: number): Promise<string | null> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > most) return null;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function jsonOf(text: string): unknown {

@@ -1,3 +1,4 @@
+import { readTextUpTo } from '../../core/byte-parts.ts';
 import { messageOf } from '../../core/errors.ts';
 import type { Exposition } from './exposition.ts';
 import { timeoutSignal } from '../../core/timeout-signal.ts';
@@ -22,19 +23,10 @@ export async function scrape({
   try {
     const response = await fetch(url, { signal: timeoutSignal(PATIENCE_MS), redirect: 'error' });
     if (!response.ok) return { text: '', labels, problem: `${worker}: HTTP ${response.status}` };
-    return { text: await bounded(response), labels, problem: null };
+    const text = await readTextUpTo(response.body, MOST_BYTES);
+    if (text === undefined) throw new Error(`more than ${MOST_BYTES} bytes`);
+    return { text, labels, problem: null };
   } catch (error) {
     return { text: '', labels, problem: `${worker}: ${messageOf(error)}` };
   }
-}
-
-async function bounded(response: Response): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of response.body ?? []) {
-    bytes += part.length;
-    if (bytes > MOST_BYTES) throw new Error(`more than ${MOST_BYTES} bytes`);
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString('utf8');
 }

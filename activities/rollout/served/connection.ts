@@ -1,5 +1,6 @@
 import { Agent, request } from 'undici';
 import type { z } from 'zod';
+import { readUpTo } from '../../../core/byte-parts.ts';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
 
@@ -51,8 +52,8 @@ export function connect(url: string, seconds: number, apiKey?: string): ServerCo
       const at = `${base}${path}`;
       const { status, type, retryAfter, bytes } = await exchange(at, body, limit, signal, accept);
       const ok = status >= 200 && status < 300;
-      if (ok && accept?.includes(PROTOBUF) && PROTOBUF_TYPES.has(type)) return new Uint8Array(bytes);
-      const text = bytes.toString('utf8');
+      if (ok && accept?.includes(PROTOBUF) && PROTOBUF_TYPES.has(type)) return bytes;
+      const text = new TextDecoder().decode(bytes);
       if (ok) return parsed(text);
       throw refusal(at, status, text, retryAfter);
     },
@@ -140,18 +141,6 @@ function parsed(text: string): unknown {
     // Others say it in words.
     return text.slice(0, MOST_TEXT);
   }
-}
-
-/** A body of no more than `most` bytes; undefined where it has more, of which the rest is not read. */
-export async function readUpTo(body: AsyncIterable<Uint8Array>, most: number): Promise<Buffer | undefined> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > most) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 function inWords(error: unknown): string {

@@ -3,6 +3,7 @@ import { gunzip } from 'node:zlib';
 import { unpackTar } from 'modern-tar';
 import type { ParsedTarEntryWithData } from 'modern-tar';
 import { z } from 'zod';
+import { readUpTo } from '../../../core/byte-parts.ts';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
 import type { LoraSpec } from '../../../core/schema/lora.ts';
@@ -14,7 +15,7 @@ import {
   readPeftAdapter,
   toPeftConfig,
 } from '../../../engine/lora/peft-format.ts';
-import { isAway, keyHeaders, readUpTo, retryAfterOf } from '../../rollout/served/connection.ts';
+import { isAway, keyHeaders, retryAfterOf } from '../../rollout/served/connection.ts';
 import { lacks } from './capabilities.ts';
 import { keyAdvice, patiently } from './client.ts';
 import { timeoutSignal } from '../../../core/timeout-signal.ts';
@@ -159,7 +160,7 @@ async function bytesOf(response: Response, url: URL, mostBytes: number): Promise
       retryAfterSeconds: retryAfterOf(response.headers.get('retry-after')),
     });
   }
-  const bytes = body === null ? Buffer.alloc(0) : await readUpTo(body, mostBytes);
+  const bytes = await readUpTo(body, mostBytes);
   if (bytes !== undefined) return bytes;
   throw new GradusError(
     'learner',

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { z } from 'zod';
+import { readTextUpTo } from '../../../core/byte-parts.ts';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
 import { isDeeperThan } from '../../../core/json/levels.ts';
@@ -60,23 +61,18 @@ export async function request(
 
 /**
  * The whole text of an answer. Throws GradusError('environment', 'server-unreachable') where it breaks off, and
- * GradusError('environment', 'server-answer') where it is longer than LONGEST_ANSWER.
+ * GradusError('environment', 'server-answer') where it is longer than LONGEST_RESPONSE.
  */
 export async function responseText(url: string, response: Response, signal: AbortSignal): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
+  let text: string | undefined;
   try {
-    for await (const chunk of response.body ?? []) {
-      bytes += chunk.byteLength;
-      if (bytes > LONGEST_RESPONSE) break;
-      chunks.push(chunk);
-    }
+    text = await readTextUpTo(response.body, LONGEST_RESPONSE);
   } catch (cause) {
     signal.throwIfAborted();
     throw unreachable(url, cause);
   }
-  if (bytes > LONGEST_RESPONSE) throw tooLong(url);
-  return new TextDecoder().decode(Buffer.concat(chunks));
+  if (text === undefined) throw tooLong(url);
+  return text;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
+import { readTextUpTo } from '../../../core/byte-parts.ts';
 import { GradusError, messageOf } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
 import { timeoutSignal } from '../../../core/timeout-signal.ts';
@@ -74,7 +75,7 @@ async function completeOnce(server: ChatServer, body: Json, call: ChatCall): Pro
       redirect: 'manual',
       signal,
     });
-    text = await readUpTo(response, MOST_BYTES);
+    text = await readTextUpTo(response.body, MOST_BYTES);
   } catch (error) {
     call.signal.throwIfAborted();
     return { kind: 'busy', reason: withoutKey(inWords(error), apiKey) };
@@ -149,18 +150,6 @@ function refusalOf(response: Response, text: string, baseUrl: string): Completio
         ? "set responseFormat to what the server understands ('json_object' or 'text')"
         : "check baseUrl, model and the other options of the judge; 'body' changes or leaves out fields";
   throw new GradusError('verifier', 'judge-request', `${baseUrl} ${reason} — ${advice}.`);
-}
-
-/** The body as text; undefined, with the connection given up, where it is longer than `most` bytes. */
-async function readUpTo(response: Response, most: number): Promise<string | undefined> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > most) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 /** Seconds, or a date (RFC 9110, 10.2.3); undefined for neither. */
