@@ -49,7 +49,7 @@ export type TinkerPass = {
 
 /** The body of `/api/v1/forward_backward`. */
 export function passRequest(
-  place: { model_id: string; seq_id: number; forward_only: boolean },
+  place: { model_id: string; seq_id?: number; forward_only: boolean },
   { data, loss_fn, loss_fn_config: config = {} }: TinkerPass,
 ): Uint8Array {
   const settings = Object.entries(config);

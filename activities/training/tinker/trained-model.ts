@@ -43,6 +43,9 @@ const passed = eitherWire(
 );
 const stepped = z.object({ metrics: z.record(z.string(), z.unknown()).nullish() });
 
+/** Of a computation: `seq_id` is there where it changes something that servers count. */
+type Place = { model_id: string; seq_id?: number };
+
 type TokenBatch = Pick<TrainBatch, 'tokens' | 'offsets'>;
 
 /**
@@ -297,12 +300,9 @@ export class TrainedModel {
       const route = backward ? 'forward_backward' : 'forward';
       return this.compute(route, { [`${route}_input`]: { ...input } }, passed, signal, backward);
     }
-    const place = { model_id: this.id, seq_id: ++this.sequence, forward_only: !backward };
-    const again = this.server.knowsSequence ? passes : wasPutOff;
-    const route = '/api/v1/forward_backward';
+    const encode = (place: Place) => passRequest({ ...place, forward_only: !backward }, input);
     try {
-      return (await this.client.compute(route, place, passed, signal, again, passRequest(place, input)))
-        .result;
+      return await this.compute('forward_backward', {}, passed, signal, true, encode);
     } catch (error) {
       if (!(error instanceof GradusError) || error.type !== 'server-refused') throw error;
       const why = 'It was asked in protobuf: its /openapi.json does not say that this route takes JSON';
@@ -310,20 +310,26 @@ export class TrainedModel {
     }
   }
 
-  /** Of a computation that changes something and has no name of its own the server may know the place in the sequence. */
+  /**
+   * Of a computation that changes something and has no name of its own the server may know the place in the sequence. `encode`
+   * makes what is sent in the place of JSON.
+   */
   private async compute<T>(
     route: string,
     body: { [key: string]: Json },
     schema: z.ZodType<T>,
     signal: AbortSignal,
     numbered = false,
+    encode?: (place: Place) => Uint8Array,
   ): Promise<T> {
     const { knowsSequence, wire } = this.server;
     const known = numbered && knowsSequence;
     const counted = known || (numbered && wire === 'protobuf');
-    const asked = { model_id: this.id, ...body, ...(counted && { seq_id: ++this.sequence }) };
+    const place = { model_id: this.id, ...(counted && { seq_id: ++this.sequence }) };
     const again = known || route === 'forward' ? passes : wasPutOff;
-    return (await this.client.compute(`/api/v1/${route}`, asked, schema, signal, again)).result;
+    const asked = { ...place, ...body };
+    const path = `/api/v1/${route}`;
+    return (await this.client.compute(path, asked, schema, signal, again, encode?.(place))).result;
   }
 }
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { connect } from '../../../activities/rollout/served/connection.ts';
 import { createTraining } from '../../../activities/training/learner.ts';
 import { TinkerClient } from '../../../activities/training/tinker/client.ts';
@@ -43,8 +43,10 @@ beforeAll(async () => {
   });
 }, 600_000);
 
+// Each holds half a gigabyte.
+afterEach(() => Promise.all(servers.map((server) => server.kill())));
+
 afterAll(async () => {
-  await Promise.all(servers.map((server) => server.kill()));
   await learner?.close();
   await rm(folder, { recursive: true, force: true });
 });
