@@ -1,4 +1,5 @@
 import type { Json } from '../../../core/json/json.ts';
+import { untilAborted } from '../../../core/until-aborted.ts';
 import { runFunction } from '../../sandbox/webassembly/function-run.ts';
 import type { Candidate, Proposed } from '../../contract/environment.ts';
 import { isNamed, readProgram, writeProgram } from './program.ts';
@@ -70,12 +71,37 @@ function readTask(kind: Kind, text: string): ProgramTask | { fault: string } {
   return { program, inputs };
 }
 
-/** What a program gives for each input, in QuickJS: small whole numbers, and the same when it is run again. */
+type Outputs = number[] | { fault: string };
+
+/** Programs whose outputs are kept: more than a step has tasks and proposals. */
+const MOST_KEPT = 2_000;
+const kept = new Map<string, Promise<Outputs>>();
+
+/**
+ * What a program gives for each input, in QuickJS: small whole numbers, and the same when it is run again. All samples of a task
+ * are held against one program, so what was asked last is not run anew.
+ */
 export async function outputsOf(
   source: string,
   inputs: readonly number[],
   signal: AbortSignal,
-): Promise<number[] | { fault: string }> {
+): Promise<Outputs> {
+  signal.throwIfAborted();
+  const asked = `${source} for ${inputs.join(', ')}`;
+  const outputs = kept.get(asked) ?? ranTwice(source, inputs);
+  // The newest is the last, and the first one goes.
+  kept.delete(asked);
+  kept.set(asked, outputs);
+  if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value!);
+  const forget = () => kept.get(asked) === outputs && kept.delete(asked);
+  // The next time a sandbox that failed may not, nor a program that was too slow for a busy machine be so.
+  outputs.then((given) => 'fault' in given && forget(), forget);
+  return untilAborted(outputs, signal);
+}
+
+async function ranTwice(source: string, inputs: readonly number[]): Promise<Outputs> {
+  // Others may wait for it when the first one no longer does.
+  const { signal } = new AbortController();
   const run = { source, name: 'f', calls: inputs.map((x) => [x]) };
   const [once, again] = [await runFunction(run, signal), await runFunction(run, signal)];
   if (once.kind === 'compile-error') return { fault: once.message };

@@ -300,6 +300,19 @@ describe('proposals', () => {
     expect(await outputsOf(source, [1], signal)).toHaveProperty('fault');
   });
 
+  test('who asks at the same time is answered by one run, and one who no longer waits does not end it', async () => {
+    const gone = new AbortController();
+    const left = outputsOf('x => x * 77 + 1', [3], gone.signal);
+    const others = Array.from({ length: 8 }, () => outputsOf('x => x * 77 + 1', [3], signal));
+    gone.abort(new Error('called off'));
+    await expect(left).rejects.toThrow('called off');
+    const answers = await Promise.all(others);
+    expect(new Set(answers)).toEqual(new Set([[232]]));
+    // The very same answer.
+    expect(new Set(answers).size).toBe(1);
+    await expect(outputsOf('x => x * 77 + 1', [3], gone.signal)).rejects.toThrow('called off');
+  });
+
   test('the same program and calls come to the same in QuickJS', async () => {
     const run = { source: GOOD, name: 'f', calls: PROBES.map((x) => [x]) };
     expect(await runFunction(run, signal)).toEqual(await runFunction(run, signal));
