@@ -76,16 +76,26 @@ export class NewestWeights {
   private async newest({ run, stage, checkpoint, continues }: ContinuingGroup): Promise<Version> {
     const name = `${run}/${stage}`;
     const begun: Version = { after: continues.after, checkpoint };
-    const looking = this.looking.get(name) ?? this.look(run, stage, newerOf(begun, this.seen.get(name)));
+    const looking = this.looking.get(name) ?? this.look(run, stage, begun, this.seen.get(name));
     this.looking.set(name, looking);
     const found = await looking.finally(() => this.looking.delete(name));
-    this.seen.set(name, newerOf(found, this.seen.get(name)));
+    this.seen.set(name, found);
     // A look that another group began may have been too early for this one.
     return newerOf(begun, found);
   }
 
-  private async look(run: string, stage: string, from: Version): Promise<Version> {
-    for (let newest = from; ;) {
+  private async look(
+    run: string,
+    stage: string,
+    begun: Version,
+    seen: Version | undefined,
+  ): Promise<Version> {
+    // The run may have been deleted, and another one have its name: what was seen counts if it is still there.
+    const still =
+      seen && seen.after > begun.after
+        ? await findVersion(this.store, { run, stage, after: seen.after })
+        : null;
+    for (let newest = still ?? begun; ;) {
       const next = await findVersion(this.store, { run, stage, after: newest.after + 1 });
       if (next === null) return newest;
       newest = next;

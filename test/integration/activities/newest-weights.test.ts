@@ -187,6 +187,22 @@ test('a run that follows another one takes the steps of its choices, and its own
   expect(kept.filter(({ key }) => key.includes('weights-'))).toHaveLength(2 * (TURNS - 1));
 });
 
+test('a run that has the name of a deleted one is not sampled by weights of that one', async () => {
+  const pool = new PolicyPool(store, () => createDecoder({ threads: 1 }));
+  const rollout = createRollout({ store, policies: pool, environments });
+  const sampled = async () => {
+    const { part } = await rollout.advance({ group: groupOf('deleted') }, signal);
+    return versionsIn(await store.read(part, parts));
+  };
+  await publish('deleted', 6);
+  expect(await sampled()).toEqual(each([2, 6, 6]));
+  await store.remove((await store.list('runs/deleted/')).map(({ key }) => key));
+  // The same worker goes on.
+  await publish('deleted', 4);
+  expect(await sampled()).toEqual(each([2, 4, 4]));
+  await pool.close();
+});
+
 test('an agent has the newest weights at each request, and the same turn when it asks again', async () => {
   await publish('agent', 3);
   const pool = new PolicyPool(store, () => createDecoder({ threads: 1 }));
