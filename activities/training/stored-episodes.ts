@@ -16,7 +16,7 @@ import type { ModelFiles } from '../../store/training/checkpoints.ts';
 import { checkpointOf } from '../../store/training/find-checkpoints.ts';
 import { refuseStoredTasks } from '../../core/schema/collect.ts';
 import { didYouMean } from '../../core/did-you-mean.ts';
-import { assertStage, specOfRun } from '../../store/run/find-run.ts';
+import { assertRun, assertStage, specOfRun } from '../../store/run/find-run.ts';
 import { copyImages } from '../../store/rollout/images.ts';
 import { storedKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
@@ -28,7 +28,8 @@ import { tally } from '../verification/tally.ts';
  * Throws GradusError('spec', 'invalid') or ('store', 'no-run' | 'no-stage' | 'no-rollouts') where a stage cannot learn
  * from the stored episodes of another run: there must be some of its tasks, of the tokens of the model that the run begins
  * with (a model from scratch has its tokens later), what they were worth there must be what they are worth here, and a
- * token that was sampled among many must have so many to be compared with.
+ * token that was sampled among many must have so many to be compared with. Likewise where the run is not there that a stage
+ * follows.
  */
 export async function assertStored(
   store: ObjectStore,
@@ -36,6 +37,8 @@ export async function assertStored(
   signal: AbortSignal,
 ): Promise<void> {
   for (const stage of stages) {
+    if (stage.kind === 'rl' && stage.collect.kind === 'asynchronous' && stage.collect.follow !== undefined)
+      await assertRun(store, stage.collect.follow, { signal });
     const stored = storedBy(stage);
     if (stored?.run === undefined) continue;
     const { run, stage: from, steps } = stored;

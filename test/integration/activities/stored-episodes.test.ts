@@ -261,3 +261,28 @@ test('episodes of another run that are not there, or of other tokens, are refuse
     ),
   ).rejects.toMatchObject(others);
 });
+
+test('a run that is to be followed and is not there is refused before anything is spent', async () => {
+  const tiny = tinySpec();
+  const following = (follow: string) => ({
+    ...tiny,
+    stages: [
+      tiny.stages[0],
+      {
+        ...tiny.stages[1],
+        algorithm: { kind: 'grpo', importanceCap: 2 },
+        collect: { kind: 'asynchronous', follow },
+      },
+    ],
+  });
+  const open = (workflowId: string, follow: string) =>
+    curriculum.openRun({ spec: following(follow), workflowId, firstExecutionRunId: workflowId }, signal);
+  await keep('followed', 1);
+  await expect(open('follows', 'followed')).resolves.toMatchObject({ run: 'follows' });
+  await expect(open('strays', 'folowed')).rejects.toMatchObject({
+    type: 'no-run',
+    message: expect.stringContaining('"followed"') as string,
+  });
+  // Nor is there one that it could be itself.
+  await expect(open('itself', 'itself')).rejects.toMatchObject({ type: 'no-run' });
+});
