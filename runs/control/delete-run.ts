@@ -172,7 +172,7 @@ const pinnedBy = (names: readonly string[], claims: ReadonlyMap<string, RunClaim
     .filter((name) => claims.has(name))
     .map((name) => `${name} needs its checkpoints: delete that one first`);
 
-/** Runs that go on and read what it has stored: a model that they begin with, or episodes that they learn from. */
+/** Runs that go on and read what it has stored: a model that they begin with, episodes that they learn from, what they follow. */
 async function neededBy(
   temporal: Client,
   run: string,
@@ -188,12 +188,16 @@ async function neededBy(
   );
 }
 
-function reads({ model, stages }: NonNullable<RunClaim['spec']>, run: string): boolean {
+export function reads(
+  { model, stages }: Pick<NonNullable<RunClaim['spec']>, 'model' | 'stages'>,
+  run: string,
+): boolean {
   return (
     (model?.kind === 'from' && model.checkpoint.manifest.key.startsWith(runPrefix(run))) ||
     stages.some(
       (stage) =>
         (stage.kind === 'rl' && stage.collect?.kind === 'stored' && stage.collect.run === run) ||
+        (stage.kind === 'rl' && stage.collect?.kind === 'asynchronous' && stage.collect.follow === run) ||
         (stage.kind === 'reward' && stage.episodes.run === run),
     )
   );
