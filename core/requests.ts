@@ -161,6 +161,8 @@ export interface MovingTask {
   task: number;
   /** Mean |advantage| of its sampled tokens. */
   advantage: number;
+  /** How many these are; absent in older versions. */
+  tokens?: number;
 }
 
 /** How a tree goes on. */

@@ -115,7 +115,7 @@ function movingTasks(groups: readonly RolloutGroup[], all: readonly GroupAdvanta
         sum += Math.abs(advantages[at]!);
         tokens += 1;
       });
-    return [{ ...places[i]!, advantage: sum / tokens }];
+    return [{ ...places[i]!, advantage: sum / tokens, tokens }];
   });
 }
 

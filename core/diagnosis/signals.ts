@@ -30,7 +30,7 @@ export const SIGNALS = [
   'effective',
   /** Of the sampled tokens where a stage samples ahead, learner steps in the mean. */
   'staleness',
-  /** Tokens that are learnt for each one that was sampled. */
+  /** Tokens that are learnt for each one that was sampled, in this step or, where it is replayed, in an earlier one. */
   'learnt',
   /** Tokens that were sampled besides, for baselines and corrections, for each one that was sampled. */
   'besides',
@@ -101,11 +101,14 @@ export function signalsOf({
 
 /** Of stored episodes nothing was sampled here: of them it is known only where none is trained on. */
 function learntShare(
-  { episodes, sampledTokens, otherTokens = 0, inheritedTokens = 0 }: RolloutFacts,
+  { episodes, sampledTokens, otherTokens = 0, inheritedTokens = 0, replayed }: RolloutFacts,
   { maskedTokens }: BatchFacts,
 ): number | null {
   if (sampledTokens === 0) return episodes > 0 && maskedTokens === 0 ? 0 : null;
-  return share(maskedTokens, sampledTokens + otherTokens + inheritedTokens);
+  const again = replayed === undefined ? [0] : replayed.tokensByStaleness;
+  if (again === undefined) return null;
+  const before = again.reduce((sum, tokens) => sum + tokens, 0);
+  return share(maskedTokens, sampledTokens + otherTokens + inheritedTokens + before);
 }
 
 /** Over the episodes that both have judged; null where none is. */

@@ -206,11 +206,16 @@ const ofFailures = ({ fromFailures }: RolloutFacts): [string, number | null][] =
         figure('from-failures/kept', fromFailures.kept),
       ];
 
-type Ages = Pick<RolloutFacts, 'staleness' | 'sampledByStaleness' | 'sampledTokens'>;
+type Ages = Pick<RolloutFacts, 'staleness' | 'sampledByStaleness' | 'sampledTokens' | 'replayed'>;
 
-/** Sampled tokens by learner steps, from 0; none where nothing is sampled ahead. */
-const tokensByStaleness = ({ staleness, sampledByStaleness, sampledTokens }: Ages): number[] =>
-  staleness === undefined ? [] : (sampledByStaleness ?? [...Array<number>(staleness).fill(0), sampledTokens]);
+/** Sampled and replayed tokens by learner steps, from 0; none where nothing is sampled ahead, or nobody counted. */
+function tokensByStaleness({ staleness, sampledByStaleness, sampledTokens, replayed }: Ages): number[] {
+  if (staleness === undefined) return [];
+  // What is sampled beside groups that are replayed is fresh.
+  if (replayed)
+    return (replayed.tokensByStaleness ?? []).map((tokens, age) => (age === 0 ? sampledTokens : tokens));
+  return sampledByStaleness ?? [...Array<number>(staleness).fill(0), sampledTokens];
+}
 
 /** Learner steps by which the weights that learn were ahead of those that sampled a token; null where nobody is. */
 export function meanStaleness(rollout: Ages): number | null {

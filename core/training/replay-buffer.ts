@@ -16,6 +16,8 @@ import type { ReplayFacts, RolloutFacts } from './step-facts.ts';
 export interface BufferedGroup extends ReplayedTask {
   /** Mean |advantage| of its sampled tokens in the step that sampled it. */
   advantage: number;
+  /** How many these are; absent where an older version has sampled them. */
+  tokens?: number;
   /** Learner steps of the stage when it was sampled, and the optimizer's updates in them. */
   learned: number;
   updates: number;
@@ -72,7 +74,11 @@ export class ReplayBuffer implements EpisodeSource {
     const fresh = input.stage.groupsPerStep - kept.length;
     const { again, gathered } = gather(this.ports, input, state, step, fresh);
     const byStaleness = Array<number>(Math.max(0, ...kept.map(({ group }) => this.ageOf(group))) + 1).fill(0);
-    for (const { group } of kept) byStaleness[this.ageOf(group)]! += 1;
+    const tokensByStaleness = byStaleness.map(() => 0);
+    for (const { group } of kept) {
+      byStaleness[this.ageOf(group)]! += 1;
+      tokensByStaleness[this.ageOf(group)]! += group.tokens ?? 0;
+    }
     const stepsAhead = Object.fromEntries(
       kept.flatMap(({ group }) => {
         const weights = this.sampledBy[group.learned];
@@ -92,6 +98,7 @@ export class ReplayBuffer implements EpisodeSource {
           facts: {
             groups: kept.length,
             byStaleness,
+            ...(replayed.every(({ tokens }) => tokens !== undefined) && { tokensByStaleness }),
             tooOld,
             tooFar: chosen.length - kept.length,
             buffered: this.groups.length,
@@ -153,9 +160,9 @@ export class ReplayBuffer implements EpisodeSource {
   keep(fresh: readonly BlobRef[], moving: readonly MovingTask[]): void {
     if (this.how.part === 0) return;
     const { learned, updates } = this;
-    for (const { group, task, advantage } of moving) {
+    for (const { group, ...one } of moving) {
       const ref = fresh[group];
-      if (ref !== undefined) this.groups.push({ ref, task, advantage, learned, updates });
+      if (ref !== undefined) this.groups.push({ ref, ...one, learned, updates });
     }
   }
 
@@ -202,7 +209,13 @@ export class ReplayBuffer implements EpisodeSource {
 export const notReplayed = (
   facts: ReplayFacts,
 ): Pick<RolloutFacts, 'replayed' | 'staleness' | 'staleUpdates'> => ({
-  replayed: { ...facts, groups: 0, byStaleness: [0], buffered: facts.buffered + facts.groups },
+  replayed: {
+    ...facts,
+    groups: 0,
+    byStaleness: [0],
+    tokensByStaleness: [0],
+    buffered: facts.buffered + facts.groups,
+  },
   staleness: 0,
   staleUpdates: 0,
 });

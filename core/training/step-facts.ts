@@ -221,6 +221,8 @@ export interface ReplayFacts {
   groups: number;
   /** Those of them by the learner steps since they were sampled, from 0. */
   byStaleness: number[];
+  /** Their tokens that are trained, likewise; absent of steps from before they were counted. */
+  tokensByStaleness?: number[];
   /** Left the buffer at this step without having been replayed: older than maxStaleness. */
   tooOld: number;
   /** Chosen and left out: the effective sample size of their importance weights was too small, or their successes not as probable as asked. */

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { effectiveSamples } from '../../../../core/algorithms/effective-samples.ts';
 import type { BatchRequest } from '../../../../core/requests.ts';
 import type { ReplayCollect } from '../../../../core/schema/collect.ts';
+import { figuresOf } from '../../../../core/training/figures.ts';
 import { chooseReplayed } from '../../../../core/training/replay-buffer.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageState } from '../../../../core/training/stage.ts';
@@ -31,7 +32,7 @@ const stage = () => ({
 const moving = ({ groups }: BatchRequest) =>
   groups
     .filter(({ key }) => !key.includes('#'))
-    .map((_, group) => ({ group, task: 0, advantage: group / 10 }));
+    .map((_, group) => ({ group, task: 0, advantage: group / 10, tokens: 80 }));
 
 async function train(
   collect: object,
@@ -93,6 +94,39 @@ describe('a stage with a replay buffer', () => {
       expect(byStaleness.reduce((a, b) => a + b)).toBe(groups);
       expect(byStaleness.length - 1).toBe(rollout!.staleness);
     }
+  });
+
+  test('tells how old the tokens are that it trains on: those that it samples are fresh', async () => {
+    const { facts } = await train(collecting());
+    for (const step of facts.slice(1)) {
+      const { byStaleness, tokensByStaleness } = step.rollout!.replayed!;
+      expect(tokensByStaleness).toEqual(byStaleness.map((groups) => 80 * groups));
+      // Four groups of as many tokens.
+      const old = byStaleness.reduce((sum, groups, age) => sum + age * groups, 0);
+      const figures = figuresOf(step);
+      expect(figures['staleness/mean']).toBeCloseTo(old / 4, 12);
+      expect(figures['staleness/share-of-0']).toBe(0.5);
+    }
+    const uncounted = await train(collecting(), {
+      moving: (request) => moving(request).map(({ tokens: _, ...one }) => one),
+    });
+    const figures = figuresOf(uncounted.facts[1]!);
+    expect(figures['staleness/most']).toBe(1);
+    expect(figures).not.toHaveProperty('staleness/mean');
+  });
+
+  test('raises no alarm for training more tokens than it samples', async () => {
+    const whole = ({ groups }: BatchRequest) => 80 * groups.length;
+    const ports = await train(collecting(), { masked: whole });
+    const [, second] = ports.facts;
+    expect(second!.batch!.maskedTokens).toBeGreaterThan(second!.rollout!.sampledTokens);
+    const raised = ({ facts }: ScriptedTraining) =>
+      facts.flatMap(({ stageStep, alarms }) =>
+        alarms.some(({ name }) => name === 'missing-mask') ? [stageStep] : [],
+      );
+    expect(raised(ports)).toEqual([]);
+    const one = (request: BatchRequest) => whole(request) + Number(request.step === 5);
+    expect(raised(await train(collecting(), { masked: one }))).toEqual([5]);
   });
 
   test('loses no group: each is replayed, too old, too far, or still there', async () => {

@@ -147,6 +147,8 @@ export interface Script {
   /** Which tasks of a batch moved the policy; absent: none. */
   moving?: (request: BatchRequest) => MovingTask[];
   group?: (request: GroupRequest) => Partial<GroupResult>;
+  /** Masked tokens of each batch; absent: 80. */
+  masked?: (request: BatchRequest) => number;
   /** Steps that teach nothing. */
   nothingToLearn?: readonly number[];
   /** Seconds that scores take; absent: none. */
@@ -366,7 +368,7 @@ export class ScriptedTraining implements TrainingPorts {
       batch,
       sequences: 8,
       tokens: 80,
-      maskedTokens: 80,
+      maskedTokens: this.script.masked?.(request) ?? 80,
       taughtTokens: nothing ? 0 : 4,
       degenerateGroups: nothing ? 4 : 0,
       ...(request.tellMoving && { moving: this.script.moving?.(request) ?? [] }),
