@@ -314,6 +314,11 @@ export function checkRlStage(
         [...at, 'collect', 'minEffectiveSamples'],
         'scores tokens, and branches of an episode are not scored: set it to 0, or agent.branches to fail',
       );
+    if (context.branches && stage.collect.successes)
+      refuse(
+        [...at, 'collect', 'successes'],
+        'scores tokens, and branches of an episode are not scored: leave it out, or set agent.branches to fail',
+      );
   }
   if (stored) refuseActions(stage.diagnosis, NOT_WITH_STORED, [...at, 'diagnosis'], refuse);
   const tiers = verification?.rungs.map(({ verifier }) => verifier) ?? [];

@@ -64,6 +64,19 @@ test.each([
     withStage({ exploration: { toolChoice: 0.1 } }),
     /exploration.toolChoice: draws tools of the environment/,
   ],
+  [
+    'a look at the weights of what is replayed',
+    withStage({ collect: { kind: 'replay' }, algorithm: { kind: 'grpo', importanceCap: 2 } }),
+    /collect.minEffectiveSamples: scores tokens, and branches/,
+  ],
+  [
+    'a look at the successes of what is replayed',
+    withStage({
+      collect: { kind: 'replay', minEffectiveSamples: 0, successes: {} },
+      algorithm: { kind: 'grpo', importanceCap: 2 },
+    }),
+    /collect.successes: scores tokens, and branches/,
+  ],
   ['hints', withStage({ algorithm: { kind: 'hindsight', relabel: true } }), /algorithm.kind: puts hints/],
   [
     'a session',
