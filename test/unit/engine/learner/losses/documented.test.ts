@@ -22,6 +22,16 @@ const from = { temperature: 0.9, topK: 0 };
 const OBJECTIVES: Objective[] = [
   { ...GRPO, ...from, importanceCap: 1.5, importanceRule: 'mask', beta: 0.1, aggregation: 'sequence' },
   { ...GRPO, ...from, importanceCap: 1.2, aggregation: 'dr-grpo' },
+  { ...GRPO, ...from, importanceCap: 5, importanceFloor: 0.5, importanceRule: 'mask' },
+  { ...GRPO, ...from, importanceCap: 2, importanceFloor: 0.8 },
+  {
+    ...GRPO,
+    ...from,
+    importanceCap: 2,
+    importanceRule: 'difference',
+    differenceLow: 0.02,
+    differenceHigh: 0.02,
+  },
   { ...GRPO, ...from, beta: 0.5 },
   { kind: 'dpo', ...from, variant: 'sigmoid', beta: 0.3, labelSmoothing: 0.1 },
   { kind: 'dpo', ...from, variant: 'ipo', beta: 0.5, labelSmoothing: 0 },
