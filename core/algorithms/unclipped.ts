@@ -5,8 +5,9 @@ const MOST_UNCLIPPED = 1;
 
 /**
  * Whether a loss follows its advantages however far a token has moved: a policy gradient without a clip of the ratio, and
- * without DPPO's mask. A cap of the importance weight bounds how much a token counts, and not how far it is moved. Losses
- * that imitate, prefer or distil are made for samples of others; of one that a project brings nothing is known here.
+ * without DPPO's mask. A cap of the importance weight bounds how much a token counts, and not how far it is moved. A clip
+ * is to the weights that the step starts from: in the first update of a step none binds, however stale its samples are.
+ * Losses that imitate, prefer or distil are made for samples of others; of one that a project brings nothing is known here.
  */
 const isUnclipped = (objective: Objective): boolean =>
   objective.kind === 'reinforce' &&

@@ -1,7 +1,10 @@
+import type { Tensor1D } from '@tensorflow/tfjs';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { ClippedObjective, ImportanceCorrection } from '../../../../../core/algorithms/objective.ts';
 import { RandomStream } from '../../../../../core/random.ts';
 import { clippedLoss } from '../../../../../engine/learner/losses/clipped.ts';
+import type { LossResult } from '../../../../../engine/learner/losses/loss.ts';
+import { reinforceLoss } from '../../../../../engine/learner/losses/reinforce.ts';
 import {
   loadTensorflowBackend,
   type TensorflowBackend,
@@ -74,6 +77,33 @@ describe('the gradient of four tokens, by hand: −ρ r A, and 0 where r is clip
     const wide = { ...dppo, differenceLow: 0.35, differenceHigh: 0.5 };
     expectSlopes(slopesOf({ importanceCap: 2, ...wide }), [-2 * 1.2, -0.4, 1.2, 0.3 / 0.6]);
   });
+});
+
+test('in the only update of a step no clip binds, however stale the samples are: the gradient is that of REINFORCE', () => {
+  const { tf } = backend;
+  const logs = (values: readonly number[]) => tf.tensor1d(values.map(Math.log));
+  const given = () => ({ samplerLogprobs: logs(behaviour), advantages: tf.tensor1d(advantages) });
+  const slopes = (loss: (x: Tensor1D) => LossResult) => [
+    ...tf
+      .grad((x) => loss(x.as1D()).loss)(logs(now))
+      .dataSync(),
+  ];
+  const inputs = (x: Tensor1D) => ({ ...given(), logprobs: x, weights: tf.ones([4]).as1D() });
+  for (const correction of [
+    { importanceCap: 100 },
+    { importanceCap: 5, importanceFloor: 0.5, importanceRule: 'mask' },
+  ] as const) {
+    const { temperature, topK, aggregation, maxCompletionTokens } = GRPO;
+    const of = { temperature, topK, aggregation, maxCompletionTokens };
+    const reinforce = reinforceLoss({ kind: 'reinforce', ...of, ...correction });
+    const clipped = slopes((x) => clippedLoss(tf, { ...GRPO, ...correction }, inputs(x)));
+    expectSlopes(
+      clipped,
+      slopes((x) => reinforce.compute(tf, inputs(x))),
+    );
+    // Three times as likely as it was sampled, and still made likelier.
+    expect(clipped[0]).toBeCloseTo(-3, 5);
+  }
 });
 
 describe('on a bandit whose sampler is stale', () => {
