@@ -177,7 +177,8 @@ export function createTinkerTraining({ store, client, key, baseModel, reference 
           sums.counted += batch.mask[i]!;
       }
     }
-    const effective = compared && 'importanceCap' in objective && effectiveSamples(batch, moving, old);
+    const weighs = 'importanceCap' in objective && objective.importanceCap > 0;
+    const effective = compared && weighs && effectiveSamples(batch, moving, old);
     const metrics: Omit<LearnerMetrics, 'seconds'> = {
       loss: sums.loss / batch.updates.length,
       // A mean of another reduction is not Gradus' gradient, but its multiple is: datums have the factor.

@@ -116,6 +116,7 @@ async function expectSame(
     expect(one.metrics.loss).toBeCloseTo(other.metrics.loss!, 3);
     expect(one.metrics.gradientNorm).toBeCloseTo(other.metrics.gradientNorm!, 3);
     expect(one.metrics.updates).toBe(other.metrics.updates);
+    expect('effectiveSamples' in one.metrics).toBe('effectiveSamples' in other.metrics);
     // Our own learner has those of before the first update where its loss reads them.
     if (['clipped', 'cispo'].includes(objective.kind))
       expect(one.metrics.logprobGapMean).toBeCloseTo(other.metrics.logprobGapMean!, 4);

@@ -108,7 +108,7 @@ describe('a stage with a replay buffer', () => {
       expect(figures['staleness/share-of-0']).toBe(0.5);
     }
     const uncounted = await train(collecting(), {
-      moving: (request) => moving(request).map(({ tokens: _, ...one }) => one),
+      moving: (request) => moving(request).map(({ group, task, advantage }) => ({ group, task, advantage })),
     });
     const figures = figuresOf(uncounted.facts[1]!);
     expect(figures['staleness/most']).toBe(1);
