@@ -1,4 +1,5 @@
 import { types } from 'node:util';
+import { isWaiting } from '../../core/time/uncounted.ts';
 
 /**
  * Ends with the first of: what `work` gives, the signal's reason (null: nobody calls it off), the limit (milliseconds; null
@@ -28,7 +29,7 @@ export async function inTime<T>(
         stop = () => end(signal.reason);
         signal.addEventListener('abort', stop, { once: true });
       }
-      if (limitMs !== null) timer = afterTicks(limitMs, () => end(late(limitMs / 1000)));
+      if (limitMs !== null) timer = afterTicks(limitMs, limited, () => end(late(limitMs / 1000)));
       Promise.resolve(result).then(resolve, reject);
     });
   } finally {
@@ -42,12 +43,12 @@ const TICKS = 10;
 
 /**
  * A limit in time that the work could have used: while this process is kept from running, by others' work or by the
- * machine, no tick goes by.
+ * machine, or while the work waits for its turn, no tick goes by.
  */
-function afterTicks(limitMs: number, late: () => void): NodeJS.Timeout {
+function afterTicks(limitMs: number, limited: LazySignal, late: () => void): NodeJS.Timeout {
   let ticks = 0;
   const timer = setInterval(() => {
-    if (++ticks === TICKS) late();
+    if (!limited.isWaiting && ++ticks === TICKS) late();
   }, limitMs / TICKS);
   return timer;
 }
@@ -63,6 +64,10 @@ class LazySignal {
       if (this.aborted) this.controller.abort(this.aborted.reason);
     }
     return this.controller.signal;
+  }
+
+  get isWaiting(): boolean {
+    return this.controller !== undefined && isWaiting(this.controller.signal);
   }
 
   abort(reason: unknown): void {

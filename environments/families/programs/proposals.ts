@@ -1,4 +1,6 @@
+import { GradusError } from '../../../core/errors.ts';
 import type { Json } from '../../../core/json/json.ts';
+import { uncounted } from '../../../core/time/uncounted.ts';
 import { untilAborted } from '../../../core/until-aborted.ts';
 import { runFunction } from '../../sandbox/webassembly/function-run.ts';
 import type { Candidate, Proposed } from '../../contract/environment.ts';
@@ -96,7 +98,7 @@ export async function outputsOf(
   const forget = () => kept.get(asked) === outputs && kept.delete(asked);
   // The next time a sandbox that failed may not, nor a program that was too slow for a busy machine be so.
   outputs.then((given) => 'fault' in given && forget(), forget);
-  return untilAborted(outputs, signal);
+  return untilAborted(uncounted(signal, outputs), signal);
 }
 
 async function ranTwice(source: string, inputs: readonly number[]): Promise<Outputs> {
@@ -126,19 +128,21 @@ export async function solves(
 ): Promise<boolean> {
   const text = (answer ?? '').trim();
   const source = writeProgram(program);
+  const wantedOf = async (asked: readonly number[]): Promise<number[]> => {
+    const wanted = await outputsOf(source, asked, signal);
+    if (!('fault' in wanted)) return wanted;
+    // It gave what it gives when the task was made, so this says nothing of the answer.
+    throw new GradusError('infra', 'sandbox-failed', `${source} ${wanted.fault}`, { retryable: true });
+  };
   if (kind === 'induction') {
     const own = readProgram(text);
     if ('fault' in own) return false;
-    const [given, wanted] = [
-      await outputsOf(writeProgram(own), PROBES, signal),
-      await outputsOf(source, PROBES, signal),
-    ];
-    return !('fault' in given) && JSON.stringify(given) === JSON.stringify(wanted);
+    const given = await outputsOf(writeProgram(own), PROBES, signal);
+    return !('fault' in given) && JSON.stringify(given) === JSON.stringify(await wantedOf(PROBES));
   }
   if (!WHOLE_NUMBER.test(text)) return false;
   const value = Number(text);
-  const wanted = await outputsOf(source, inputs, signal);
-  if ('fault' in wanted) return false;
+  const wanted = await wantedOf(inputs);
   if (kind === 'deduction') return value === wanted[0];
   if (!isNamed(value)) return false;
   const given = await outputsOf(source, [value], signal);

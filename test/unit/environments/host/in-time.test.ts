@@ -1,8 +1,10 @@
+import { availableParallelism } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { calculatorEnvironment } from '../../../../environments/families/calculator/environment.ts';
 import { hostedHere } from '../../../../environments/host/hosted-environment.ts';
 import { inTime } from '../../../../environments/host/in-time.ts';
+import { inTurn } from '../../../../environments/sandbox/in-turn.ts';
 
 const { signal } = new AbortController();
 
@@ -39,6 +41,22 @@ test('while the process is kept from running no time goes by', async () => {
     return 'in time';
   };
   expect(await inTime(signal, 400, work)).toBe('in time');
+});
+
+test('while work waits for its turn no time goes by, and from then on it does', async () => {
+  let free!: () => void;
+  const freed = new Promise<void>((resolve) => (free = resolve));
+  const busy = Array.from({ length: availableParallelism() }, () => inTurn(signal, () => freed));
+  const inItsTurn = inTime(signal, 50, (given) => inTurn(given.signal, () => Promise.resolve('in time')));
+  const hangs = inTime(signal, 50, (given) =>
+    inTurn(given.signal, () => wait(60_000, undefined, { signal: given.signal })),
+  );
+  const early = await Promise.race([inItsTurn, hangs, wait(600, 'neither')]);
+  expect(early).toBe('neither');
+  free();
+  await Promise.all(busy);
+  expect(await inItsTurn).toBe('in time');
+  await expect(hangs).rejects.toThrow('gave no verdict in 0.05 s');
 });
 
 test('work is called off with the reason, and not begun when that has been given', async () => {

@@ -300,6 +300,11 @@ describe('proposals', () => {
     expect(await outputsOf(source, [1], signal)).toHaveProperty('fault');
   });
 
+  test('a task whose own program does not run says nothing of an answer: that is no zero', async () => {
+    const task = taskAt({ ...refAt(1), made: [{ program: 'x => x * 99 * 99', inputs: [9] }] });
+    await expect(scoreOf(task, '1')).rejects.toMatchObject({ type: 'sandbox-failed', retryable: true });
+  });
+
   test('who asks at the same time is answered by one run, and one who no longer waits does not end it', async () => {
     const gone = new AbortController();
     const left = outputsOf('x => x * 77 + 1', [3], gone.signal);
