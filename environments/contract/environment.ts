@@ -191,7 +191,10 @@ interface VerifierFacts {
   cost: { seconds: number; usd: number };
 }
 
-/** Judges the whole candidate where episodes are verified: microseconds to milliseconds, cheaper than asking for it. */
+/**
+ * Judges the whole candidate where episodes are verified: microseconds to milliseconds, cheaper than asking for it. One that gives
+ * nothing in ten seconds has hung, and its episode is `failed`; what it waits for its turn in the sandbox is not counted.
+ */
 export interface FastVerifier extends VerifierFacts {
   tier: 'fast';
   verify(candidate: Candidate, context: { signal: AbortSignal }): Verdict | Promise<Verdict>;
