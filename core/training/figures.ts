@@ -192,6 +192,7 @@ function ofRoles({ selfPlay }: RolloutFacts): [string, number | null][] {
 /** How far the labels that a solver gave its own tasks can be trusted, and how many tasks it learnt from. */
 const ofLabels = (labels: LabelFacts): [string, number | null][] => [
   figure('self-play/label-accuracy', share(labels.right, labels.checked)),
+  figure('self-play/learnt-label-accuracy', share(labels.rightLearnt ?? 0, labels.checkedLearnt ?? 0)),
   figure('self-play/majority-share', share(labels.shareSum, labels.tasks - labels.tooFew)),
   figure('self-play/without-label', share(labels.tooFew + labels.undecided, labels.tasks)),
   figure('self-play/filtered', share(labels.tooHard + labels.tooEasy, labels.tasks)),

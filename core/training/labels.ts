@@ -116,9 +116,13 @@ export function labelFacts(
 ): LabelFacts {
   const all = groups.flatMap(({ labels }) => labels);
   const count = (kind: TaskLabel['kind']): number => all.filter((one) => one.kind === kind).length;
-  const right = groups.flatMap(({ group, labels }) =>
-    labels.flatMap((label, task) => isRight(reward, group, task, label) ?? []),
+  const verdicts = groups.flatMap(({ group, labels }) =>
+    labels.flatMap((label, task) => {
+      const right = isRight(reward, group, task, label);
+      return right === null ? [] : [{ right, learnt: label.kind === 'labelled' }];
+    }),
   );
+  const learnt = verdicts.filter((one) => one.learnt);
   const voted = all.filter(({ kind }) => kind !== 'too-few');
   return {
     tasks: all.length,
@@ -128,8 +132,10 @@ export function labelFacts(
     tooEasy: count('too-easy'),
     learnt: count('labelled'),
     shareSum: voted.reduce((sum, { most, cast }) => sum + most / cast, 0),
-    right: right.filter(Boolean).length,
-    checked: right.length,
+    right: verdicts.filter(({ right }) => right).length,
+    checked: verdicts.length,
+    rightLearnt: learnt.filter(({ right }) => right).length,
+    checkedLearnt: learnt.length,
   };
 }
 

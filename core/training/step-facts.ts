@@ -208,6 +208,9 @@ export interface LabelFacts {
   /** Labels that the environment's verifier passes, of those of which it can say. */
   right: number;
   checked: number;
+  /** The same of those that are learnt from; absent of older facts. */
+  rightLearnt?: number;
+  checkedLearnt?: number;
 }
 
 /** Over the episodes of a role whose reward may be trained on. */

@@ -67,6 +67,8 @@ const facts = jsonCodec<StepFacts & { format: string }>(
                 shareSum: count,
                 right: count,
                 checked: count,
+                rightLearnt: count.optional(),
+                checkedLearnt: count.optional(),
               })
               .optional(),
           })

@@ -269,8 +269,17 @@ describe('the facts of labels', () => {
       shareSum: 2 / 3 + 2 / 3 + 1 + 1 / 2,
       right: 1,
       checked: 3,
+      rightLearnt: 1,
+      checkedLearnt: 2,
     });
     expect(whyNothingLearnt(facts)).toBeNull();
+  });
+
+  test('say of the labels that are learnt from alone how many are right: the filter leaves out what is easy', () => {
+    const easy = group(sample('1', true), sample('1', true), sample('1', true));
+    const wrong = group(sample('1'), sample('1'), sample('2', true));
+    const facts = labelFacts(reward, groups(easy, wrong));
+    expect(facts).toMatchObject({ right: 1, checked: 2, rightLearnt: 0, checkedLearnt: 1 });
   });
 
   test('take a label for right where the verifier passes one of the forms that come down to it, in any order', () => {
