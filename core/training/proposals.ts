@@ -95,7 +95,12 @@ export function learnabilityOf({ successes, trials }: Solved, by: SelfPlaySpec['
 /** By what proposals are rewarded. */
 export type ProposalRewards = Pick<
   SelfPlaySpec,
-  'learnability' | 'repetitionPenalty' | 'leastValidReward' | 'invalidReward' | 'malformedReward'
+  | 'learnability'
+  | 'repetitionPenalty'
+  | 'unsolvedReward'
+  | 'leastValidReward'
+  | 'invalidReward'
+  | 'malformedReward'
 >;
 
 /**
@@ -117,8 +122,11 @@ export function rewardProposals(
         const { successes, trials } = solved[one.task]!;
         if (trials === 0) return null;
         const share = (alike.get(one.like)! - 1) / all.length;
-        const reward =
-          learnabilityOf({ successes, trials }, how.learnability) - how.repetitionPenalty * share;
+        const worth =
+          successes === 0
+            ? (how.unsolvedReward ?? 0)
+            : learnabilityOf({ successes, trials }, how.learnability);
+        const reward = worth - how.repetitionPenalty * share;
         return how.leastValidReward === undefined ? reward : Math.max(how.leastValidReward, reward);
       }
       case 'known':

@@ -49,6 +49,14 @@ export const selfPlaySchema = z
       .describe(
         "Weight of the share of the step's proposals that resemble this one, taken off its reward (R-Zero).",
       ),
+    unsolvedReward: z
+      .number()
+      .min(-10)
+      .max(0)
+      .optional()
+      .describe(
+        "Reward of a new task that no sample solves, before its repetition penalty; not below invalidReward and malformedReward. Absent: 0, by which it does better than what is no task, as in Absolute Zero's equation 4; its authors' code has −0.5.",
+      ),
     leastValidReward: z
       .number()
       .min(-10)
@@ -152,13 +160,10 @@ export function checkSelfPlay(
   checkLabels(selfPlay, stage.numGenerations, at, refuse);
   if (selfPlay.mostTasks < groupsPerStep)
     refuse([...path, 'mostTasks'], `must hold those of a step: at least groupsPerStep, ${groupsPerStep}`);
-  const { leastValidReward: least, invalidReward, malformedReward } = selfPlay;
-  const worst = Math.max(invalidReward, malformedReward);
-  if (least !== undefined && least < worst)
-    refuse(
-      [...path, 'leastValidReward'],
-      `pays a valid proposal less than one that is none: give at least ${worst}`,
-    );
+  const worst = Math.max(selfPlay.invalidReward, selfPlay.malformedReward);
+  for (const name of ['leastValidReward', 'unsolvedReward'] as const)
+    if ((selfPlay[name] ?? 0) < worst)
+      refuse([...path, name], `pays a valid proposal less than one that is none: give at least ${worst}`);
   if (collect.kind !== 'on-policy')
     refuse(path, `needs both roles in one step: leave out collect, which is ${collect.kind}`);
   if (beside.verification)

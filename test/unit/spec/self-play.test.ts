@@ -37,6 +37,11 @@ describe('a stage of self-play', () => {
       /leastValidReward.*at least -0\.5/s,
     ],
     [
+      'a task that no sample solves and is paid less than what is no task',
+      { selfPlay: { ...selfPlay, unsolvedReward: -0.6 } },
+      /unsolvedReward.*at least -0\.5/s,
+    ],
+    [
       'room for fewer than a step has',
       { selfPlay: { ...selfPlay, mostTasks: 17 } },
       /at least groupsPerStep, 18/,

@@ -114,6 +114,23 @@ describe('rewards of proposals', () => {
     expect(rewardProposals([all], [half], how)).toEqual([[-0.5, -0.5, -1, null, null, 0.5]]);
   });
 
+  test('of a task that no sample solves is what the spec says, and else as if all did', () => {
+    const pair = [made(0, 'a'), made(1, 'b')];
+    const [none, one] = [
+      { successes: 0, trials: 8 },
+      { successes: 1, trials: 8 },
+    ];
+    expect(rewardProposals([pair], [none, one], how)).toEqual([[0, 0.875]]);
+    const paid = { ...how, unsolvedReward: -0.5 };
+    expect(rewardProposals([pair], [none, one], paid)).toEqual([[-0.5, 0.875]]);
+    expect(rewardProposals([pair], [none, one], { ...paid, learnability: 'r-zero' })).toEqual([[-0.5, 0.25]]);
+    const alike = [made(0, 'a'), made(1, 'a')];
+    expect(rewardProposals([alike], [none, one], paid)).toEqual([[-1, 0.375]]);
+    expect(rewardProposals([alike], [none, one], { ...paid, leastValidReward: -0.5 })).toEqual([
+      [-0.5, 0.375],
+    ]);
+  });
+
   test('of a task that nobody could judge nothing is said', () => {
     expect(rewardProposals([[made(0, 'a')]], [{ successes: 0, trials: 0 }], how)).toEqual([[null]]);
   });
