@@ -56,7 +56,15 @@ test('each role is sampled with the weights that play it, and an opponent stays 
 test('each step meets one policy of a league, and says which', async () => {
   expect((await train('league', opponentsSpec({ maxSteps: 6, league: true }))).end).toEqual(DONE);
   const all = await readSteps(store, 'league');
-  const after = (stage: string) => all.findLast((step) => step.stage === stage)!.checkpoint.weights;
+  const rateOf = ({ heldOut }: StepFacts): number => {
+    const sum = (of: 'successes' | 'trials') => heldOut!.arms.reduce((total, arm) => total + arm[of], 0);
+    return sum('successes') / sum('trials');
+  };
+  // A stage whose steps are used up ends with the best that it has evaluated, the first of equals.
+  const after = (stage: string) =>
+    all
+      .filter((step) => step.stage === stage && step.heldOut !== null)
+      .reduce((best, step) => (rateOf(step) > rateOf(best) ? step : best)).checkpoint.weights;
   const met = new Set<string>();
   for (const { stage, stageStep, rollout } of all.filter((step) => step.stage === 'solver')) {
     const { opponent } = rollout!.selfPlay!;
