@@ -90,15 +90,20 @@ export async function outputsOf(
 ): Promise<Outputs> {
   signal.throwIfAborted();
   const asked = `${source} for ${inputs.join(', ')}`;
-  const outputs = kept.get(asked) ?? ranTwice(source, inputs);
+  const outputs = kept.get(asked) ?? begin(asked, source, inputs);
   // The newest is the last, and the first one goes.
   kept.delete(asked);
   kept.set(asked, outputs);
   if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value!);
-  const forget = () => kept.get(asked) === outputs && kept.delete(asked);
-  // The next time a sandbox that failed may not, nor a program that was too slow for a busy machine be so.
-  outputs.then((given) => 'fault' in given && forget(), forget);
   return untilAborted(uncounted(signal, outputs), signal);
+}
+
+/** Only outputs stay: a sandbox may fail once, and a busy machine may be too slow for a program once. */
+function begin(asked: string, source: string, inputs: readonly number[]): Promise<Outputs> {
+  const outputs = ranTwice(source, inputs);
+  const forget = () => kept.get(asked) === outputs && kept.delete(asked);
+  outputs.then((given) => 'fault' in given && forget(), forget);
+  return outputs;
 }
 
 async function ranTwice(source: string, inputs: readonly number[]): Promise<Outputs> {
