@@ -51,34 +51,35 @@ export const diagnosisSchema = z.strictObject({
     ),
 });
 
-export type WhyNot = Partial<Record<AlarmAction, string>>;
+type WhyNot = Partial<Record<AlarmAction, string>>;
 
-/** What late verdicts, which are of groups of earlier steps, cannot go with. */
-export const NOT_WITH_LATE: WhyNot = {
-  explore:
-    'changes the temperature, and late verdicts train on episodes of another temperature: leave it out, or set verification.offerLateFor to 0',
-  filter:
-    'leaves groups out, and a late verdict needs the advantages that its group had: leave it out, or set verification.offerLateFor to 0',
-};
-
-export const NOT_WITH_STORED: WhyNot = {
-  explore: 'raises the sampling temperature, and stored episodes are sampled already: leave it out',
-};
-
-export const NOT_ASYNCHRONOUSLY: WhyNot = {
-  explore:
-    'changes the temperature, and an asynchronous step takes groups of several temperatures then: leave it out',
-};
-
-export const NOT_WITH_REPLAY: WhyNot = {
-  explore:
-    'changes the temperature, and groups of earlier steps, of another temperature, are replayed: leave it out',
-};
-
-export const NOT_WITH_SINGLES: WhyNot = {
-  filter:
-    'keeps the groups whose rewards deviate most, and a group of one sample has no deviation: it would never be trained on again. Leave it out, or take 2 samples or more',
-};
+/** What some kinds of stage cannot do about an alarm. */
+const WHY_NOT = {
+  /** Late verdicts are of groups of earlier steps. */
+  late: {
+    explore:
+      'changes the temperature, and late verdicts train on episodes of another temperature: leave it out, or set verification.offerLateFor to 0',
+    filter:
+      'leaves groups out, and a late verdict needs the advantages that its group had: leave it out, or set verification.offerLateFor to 0',
+  },
+  /** Groups of one sample. */
+  singles: {
+    filter:
+      'keeps the groups whose rewards deviate most, and a group of one sample has no deviation: it would never be trained on again. Leave it out, or take 2 samples or more',
+  },
+  asynchronous: {
+    explore:
+      'changes the temperature, and an asynchronous step takes groups of several temperatures then: leave it out',
+  },
+  replays: {
+    explore:
+      'changes the temperature, and groups of earlier steps, of another temperature, are replayed: leave it out',
+  },
+  /** Episodes of another run. */
+  stored: {
+    explore: 'raises the sampling temperature, and stored episodes are sampled already: leave it out',
+  },
+} satisfies Record<string, WhyNot>;
 
 /** What can never help, whatever the rest of the stage is. */
 const USELESS: Partial<Record<DiagnosisName, WhyNot>> = {
@@ -88,24 +89,20 @@ const USELESS: Partial<Record<DiagnosisName, WhyNot>> = {
   },
 };
 
-/** Refuses what can never help; `at` is the path of the section. */
-export function refuseUseless(rules: Rules, at: Path, refuse: Refuse): void {
+/** Refuses actions that can never help, and those that such a stage cannot go with; `at` is the path of the section. */
+export function refuseActions(
+  rules: Rules,
+  stage: Record<keyof typeof WHY_NOT, boolean>,
+  at: Path,
+  refuse: Refuse,
+): void {
+  const kinds = (Object.keys(WHY_NOT) as (keyof typeof WHY_NOT)[]).filter((kind) => stage[kind]);
+  const whyNots = kinds.map((kind): WhyNot => WHY_NOT[kind]);
   for (const alarm of DIAGNOSES) {
     rules[alarm]?.forEach((action, place) => {
-      const message = USELESS[alarm]?.[action];
-      if (message !== undefined) refuse([...at, alarm, place], message);
-    });
-  }
-}
-
-/** Refuses actions that the rest of a stage cannot go with; `at` is the path of the section. */
-export function refuseActions(rules: Rules, why: WhyNot, at: Path, refuse: Refuse): void {
-  for (const alarm of DIAGNOSES) {
-    rules[alarm]?.forEach((action, place) => {
-      const message = why[action];
-      // What is useless was refused by itself.
-      if (message !== undefined && USELESS[alarm]?.[action] === undefined)
-        refuse([...at, alarm, place], message);
+      const useless = USELESS[alarm]?.[action];
+      const messages = useless === undefined ? whyNots.map((whyNot) => whyNot[action]) : [useless];
+      for (const message of messages) if (message !== undefined) refuse([...at, alarm, place], message);
     });
   }
 }

@@ -20,16 +20,7 @@ import type { EarlierStage } from '../collect.ts';
 import { explorationSchema } from '../exploration.ts';
 import { methodsOptimizerSchema } from '../optimizer.ts';
 import type { OptimizerSpec } from '../optimizer.ts';
-import {
-  diagnosisSchema,
-  NOT_ASYNCHRONOUSLY,
-  NOT_WITH_LATE,
-  NOT_WITH_REPLAY,
-  NOT_WITH_SINGLES,
-  NOT_WITH_STORED,
-  refuseActions,
-  refuseUseless,
-} from './diagnosis.ts';
+import { diagnosisSchema, refuseActions } from './diagnosis.ts';
 import { fromSchema } from './earlier-policy.ts';
 import { checkFromFailures, fromFailuresSchema } from './from-failures.ts';
 import { trainedRoles } from '../../training/roles.ts';
@@ -217,6 +208,8 @@ export function checkRlStage(
   const plan = planAlgorithm(stage.algorithm, sampling);
   const late = (verification?.offerLateFor ?? 0) > 0;
   const stored = stage.collect.kind === 'stored';
+  const asynchronous = stage.collect.kind === 'asynchronous';
+  const replay = stage.collect.kind === 'replay' && stage.collect.part > 0 ? stage.collect : null;
   if (!stored) checkStepSize(stage, plan, at, refuse);
   if (stage.exploration && stored)
     refuse([...at, 'exploration'], 'does nothing where no task is sampled: leave it out');
@@ -273,7 +266,7 @@ export function checkRlStage(
       stored,
       lags: lagsBy(stage.collect),
       maxStaleness: mostStaleness(stage.collect),
-      replays: stage.collect.kind === 'replay' && stage.collect.part > 0,
+      replays: replay !== null,
       allowUnclipped: insistsOnUnclipped(stage.collect),
       tree: stage.collect.kind === 'tree',
       environments: [...new Set(stage.tasks.map(({ environment }) => environment))],
@@ -281,11 +274,9 @@ export function checkRlStage(
     plan.objective,
   ))
     refuse([...at, 'algorithm', field], message);
-  refuseUseless(stage.diagnosis, [...at, 'diagnosis'], refuse);
-  if (late) refuseActions(stage.diagnosis, NOT_WITH_LATE, [...at, 'diagnosis'], refuse);
-  if (trainsSingles(stage)) refuseActions(stage.diagnosis, NOT_WITH_SINGLES, [...at, 'diagnosis'], refuse);
-  if (stage.collect.kind === 'asynchronous') {
-    refuseActions(stage.diagnosis, NOT_ASYNCHRONOUSLY, [...at, 'diagnosis'], refuse);
+  const kinds = { late, singles: trainsSingles(stage), asynchronous, replays: replay !== null, stored };
+  refuseActions(stage.diagnosis, kinds, [...at, 'diagnosis'], refuse);
+  if (asynchronous) {
     if (schedule)
       refuse(
         [...at, 'exploration', 'temperature'],
@@ -297,8 +288,7 @@ export function checkRlStage(
         'looks at all groups of a step together, and an asynchronous step has those that are there: set it to false, or choose collect pipelined',
       );
   }
-  if (stage.collect.kind === 'replay' && stage.collect.part > 0) {
-    refuseActions(stage.diagnosis, NOT_WITH_REPLAY, [...at, 'diagnosis'], refuse);
+  if (replay) {
     if (schedule)
       refuse(
         [...at, 'exploration', 'temperature'],
@@ -309,18 +299,17 @@ export function checkRlStage(
         [...at, 'collect', 'kind'],
         'late verdicts correct one update by a group, and a group that is replayed has had two: set verification.offerLateFor to 0, or leave out collect',
       );
-    if (context.branches && stage.collect.minEffectiveSamples > 0)
+    if (context.branches && replay.minEffectiveSamples > 0)
       refuse(
         [...at, 'collect', 'minEffectiveSamples'],
         'scores tokens, and branches of an episode are not scored: set it to 0, or agent.branches to fail',
       );
-    if (context.branches && stage.collect.successes)
+    if (context.branches && replay.successes)
       refuse(
         [...at, 'collect', 'successes'],
         'scores tokens, and branches of an episode are not scored: leave it out, or set agent.branches to fail',
       );
   }
-  if (stored) refuseActions(stage.diagnosis, NOT_WITH_STORED, [...at, 'diagnosis'], refuse);
   const tiers = verification?.rungs.map(({ verifier }) => verifier) ?? [];
   for (const verifier of Object.keys(stage.budgets ?? {})) {
     if (!tiers.includes(verifier))
