@@ -1,4 +1,4 @@
-import type { EvaluationResult } from '../core/requests.ts';
+import type { EvaluationResult } from '../core/requests/evaluation.ts';
 import agentSpec from '../examples/agent.json' with { type: 'json' };
 import { ObjectStore } from '../store/objects/object-store.ts';
 import { killAndReplace } from '../test/support/kill-workers.ts';

@@ -1,4 +1,4 @@
-import type { GroupResult } from '../core/requests.ts';
+import type { GroupResult } from '../core/requests/verification.ts';
 import { tinySpec } from '../test/support/tiny-spec.ts';
 import { benchRowsOf } from './bench.ts';
 import type { Bench } from './bench.ts';

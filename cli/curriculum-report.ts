@@ -3,7 +3,7 @@ import type { CurriculumResult } from '../core/training/curriculum.ts';
 import { heededText } from '../core/diagnosis/act.ts';
 import { armName } from '../core/names.ts';
 import { countsOf, noOutcomes } from '../core/episode/outcome.ts';
-import type { EvaluationResult } from '../core/requests.ts';
+import type { EvaluationResult } from '../core/requests/evaluation.ts';
 import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
 import { totalTime } from '../core/time/time-split.ts';
 import type { Progress } from '../workflows/control/messages.ts';

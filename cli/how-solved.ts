@@ -1,5 +1,5 @@
 import { armName } from '../core/names.ts';
-import type { EvaluationResult } from '../core/requests.ts';
+import type { EvaluationResult } from '../core/requests/evaluation.ts';
 import { passAtK, passHatK } from '../core/statistics/pass-at-k.ts';
 import { addHowSolved, noneSolved } from '../core/training/how-solved.ts';
 import type { ArmHowSolved, HowSolved } from '../core/training/how-solved.ts';

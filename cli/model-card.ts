@@ -1,7 +1,7 @@
 import type { CheckpointManifest } from '../store/training/manifest.ts';
 import { armName } from '../core/names.ts';
 import type { CheckpointRef } from '../core/refs.ts';
-import type { ArmTally } from '../core/requests.ts';
+import type { ArmTally } from '../core/requests/verification.ts';
 import { roleOfRule, ruleName } from '../core/reward/rules.ts';
 import type { PreferenceSpec } from '../core/algorithms/preference.ts';
 import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';

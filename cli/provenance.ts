@@ -6,7 +6,7 @@ import { loadTrajectories } from '../store/rollout/trajectories.ts';
 import type { RolloutGroup } from '../core/episode/episode.ts';
 import { armName } from '../core/names.ts';
 import type { CheckpointRef } from '../core/refs.ts';
-import type { ArmTally } from '../core/requests.ts';
+import type { ArmTally } from '../core/requests/verification.ts';
 import { succeeded } from '../core/episode/reward.ts';
 import type { CurriculumSpec } from '../core/schema/curriculum-spec.ts';
 import type { Provenance } from './model-card.ts';

@@ -1,7 +1,7 @@
 import { percent } from '../core/percent.ts';
 import { rate } from '../core/statistics/intervals.ts';
 import type { Interval } from '../core/statistics/intervals.ts';
-import type { ArmTally } from '../core/requests.ts';
+import type { ArmTally } from '../core/requests/verification.ts';
 import { toolFailuresOf, total } from '../core/training/stage-policy.ts';
 import { criterionInWords } from '../core/training/enough.ts';
 import { decimals } from '../core/decimals.ts';

@@ -6,44 +6,48 @@ import type { SettleResult, StepGroups } from './ladder/requests.ts';
 import type {
   BatchRequest,
   BatchResult,
-  DemonstrationsRequest,
-  EvaluationRequest,
-  EvaluationResult,
-  GroupRequest,
-  GroupResult,
-  KeepProposalsRequest,
+  ScoreRequest,
+  ScoreResult,
+  StoredRequest,
+  StoredResult,
+} from './requests/batch.ts';
+import type {
   KeepReplayedRequest,
-  KeepVariationsRequest,
   KeepVersionRequest,
-  KeptProposals,
-  KeptVariations,
-  LearnerMetrics,
-  RelabelRequest,
-  RelabelResult,
   ReplayRequest,
-  RetentionRequest,
+  TakenGroups,
+  TakeRequest,
+} from './requests/collect.ts';
+import type {
+  DemonstrationsRequest,
+  SynthesizeRequest,
+  SynthesizeResult,
+} from './requests/demonstrations.ts';
+import type { EvaluationRequest, EvaluationResult } from './requests/evaluation.ts';
+import type {
+  KeepVariationsRequest,
+  KeptVariations,
+  VariedFailures,
+  VaryFailuresRequest,
+} from './requests/from-failures.ts';
+import type { LearnerMetrics, TrainRequest, TrainResult } from './requests/learner.ts';
+import type {
   RewardBatchRequest,
-  RewardedProposals,
   RewardExamplesRequest,
   RewardExamplesResult,
   RewardQualityRequest,
   RewardQualityResult,
+} from './requests/reward-model.ts';
+import type { GroupRequest } from './requests/rollout.ts';
+import type { RetentionRequest } from './requests/run.ts';
+import type {
+  KeepProposalsRequest,
+  KeptProposals,
+  RewardedProposals,
   RewardProposalsRequest,
-  ScoreRequest,
-  ScoreResult,
-  Span,
-  StoredRequest,
-  StoredResult,
-  SynthesizeRequest,
-  SynthesizeResult,
-  TakenGroups,
-  TakeRequest,
-  TrainRequest,
-  TrainResult,
-  VariedFailures,
-  VaryFailuresRequest,
-  ArmTally,
-} from './requests.ts';
+} from './requests/self-play.ts';
+import type { Span } from './requests/span.ts';
+import type { GroupResult, RelabelRequest, RelabelResult, ArmTally } from './requests/verification.ts';
 import type { OutcomeCounts } from './episode/outcome.ts';
 import type { Decision, Question } from './question.ts';
 import type { BlobRef, CheckpointRef } from './refs.ts';

@@ -1,6 +1,6 @@
 import { armName } from '../core/names.ts';
 import { rate, wilson } from '../core/statistics/intervals.ts';
-import type { ArmTally } from '../core/requests.ts';
+import type { ArmTally } from '../core/requests/verification.ts';
 import { total } from '../core/training/stage-policy.ts';
 import { figuresOf, sampledToLearn } from '../core/training/figures.ts';
 import type { StepFacts } from '../core/training/step-facts.ts';

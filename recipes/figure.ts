@@ -2,7 +2,7 @@ import { rate } from '../core/statistics/intervals.ts';
 import { addHowSolved } from '../core/training/how-solved.ts';
 import type { HowSolved } from '../core/training/how-solved.ts';
 import { total } from '../core/training/stage-policy.ts';
-import type { EvaluationResult } from '../core/requests.ts';
+import type { EvaluationResult } from '../core/requests/evaluation.ts';
 import type { SelfPlayFacts, StepFacts } from '../core/training/step-facts.ts';
 
 /** What there is of every run: its report, and the steps of its last stage. */

@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { ActivityOptions } from '@temporalio/workflow';
 import { QUEUES } from '../core/names.ts';
-import type { GroupRequest, LongCall } from '../core/requests.ts';
+import type { GroupRequest, LongCall } from '../core/requests/rollout.ts';
 import type { AgentSpec } from '../core/schema/agent.ts';
 import type { AssessmentActivities } from '../activities/ladder/assessment.ts';
 import type { CurriculumActivities } from '../activities/training/curriculum.ts';

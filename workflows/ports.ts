@@ -22,13 +22,10 @@ import { StopAnswered } from '../core/question.ts';
 import { addTokens, trainedTokensOf } from '../core/training/figures.ts';
 import { reportOf } from '../core/training/step-report.ts';
 import { addTime, noTime } from '../core/time/time-split.ts';
-import type {
-  EvaluationRequest,
-  EvaluationResult,
-  GroupRequest,
-  GroupResult,
-  ProbeRequest,
-} from '../core/requests.ts';
+import type { EvaluationRequest, EvaluationResult } from '../core/requests/evaluation.ts';
+import type { ProbeRequest } from '../core/requests/learner.ts';
+import type { GroupRequest } from '../core/requests/rollout.ts';
+import type { GroupResult } from '../core/requests/verification.ts';
 import { curriculumActivities, learnerActivities, variationActivities } from './activities.ts';
 import type { Control } from './control/control.ts';
 import { listen } from './control/listen.ts';

@@ -2,7 +2,7 @@ import type { AssessRequest, PlannedAssessment, WantedVerdict } from '../../core
 import { LADDER } from '../../core/ladder/requests.ts';
 import { isRewarded } from '../../core/episode/outcome.ts';
 import type { Outcome } from '../../core/episode/outcome.ts';
-import type { GroupResult } from '../../core/requests.ts';
+import type { GroupResult } from '../../core/requests/verification.ts';
 import { withVerdict } from '../../core/episode/reward.ts';
 import { askOf, cheaperVerdicts } from './ask-of.ts';
 import { loadCandidates } from './candidates.ts';

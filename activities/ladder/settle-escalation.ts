@@ -13,7 +13,7 @@ import { armName } from '../../core/names.ts';
 import { isRewarded, trainableReward } from '../../core/episode/outcome.ts';
 import type { Outcome } from '../../core/episode/outcome.ts';
 import type { BlobRef } from '../../core/refs.ts';
-import type { GroupResult } from '../../core/requests.ts';
+import type { GroupResult } from '../../core/requests/verification.ts';
 import { withVerdict } from '../../core/episode/reward.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { LateMove } from '../../core/training/task-draw.ts';

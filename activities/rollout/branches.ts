@@ -2,7 +2,7 @@ import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { trainableReward } from '../../core/episode/outcome.ts';
 import { chooseBranches, treeOf } from '../../core/episode/tree.ts';
 import type { TreePath, TreePlace } from '../../core/episode/tree.ts';
-import type { Growth } from '../../core/requests.ts';
+import type { Growth } from '../../core/requests/rollout.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { InPieces } from '../../engine/in-pieces.ts';
 

@@ -1,6 +1,6 @@
 import { ids } from '../../core/names.ts';
 import type { Episode } from '../../core/episode/episode.ts';
-import type { OpenGroup } from '../../core/requests.ts';
+import type { OpenGroup } from '../../core/requests/rollout.ts';
 import { partKey } from '../../store/keys.ts';
 
 // What the pieces of a group are called: in the store, and to its environments.

@@ -4,7 +4,7 @@ import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episod
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { ModelConfig } from '../../core/model/config.ts';
-import type { OpenGroup } from '../../core/requests.ts';
+import type { OpenGroup } from '../../core/requests/rollout.ts';
 import { attemptText, judged, judgePrompt, noRoom, tooLong } from '../../core/reward/self-judge.ts';
 import type { AskedJudge, JudgeSample } from '../../core/reward/self-judge.ts';
 import type { JudgeSpec } from '../../core/schema/reward.ts';

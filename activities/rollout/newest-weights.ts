@@ -1,5 +1,5 @@
 import { GradusError } from '../../core/errors.ts';
-import type { GroupRequest, OpenGroup } from '../../core/requests.ts';
+import type { GroupRequest, OpenGroup } from '../../core/requests/rollout.ts';
 import { roundedTo } from '../../core/schema/policy.ts';
 import type { Policy, TurnPolicy } from '../../engine/policy.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';

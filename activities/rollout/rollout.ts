@@ -10,15 +10,14 @@ import type {
   GatherRequest,
   HeldAnswer,
   HeldRequest,
-  JudgeResult,
   LongCall,
   OpenGroup,
   ResumeRequest,
   ResumeResult,
   ReturnedEpisode,
-  SelfJudgeRequest,
   ServersRequest,
-} from '../../core/requests.ts';
+} from '../../core/requests/rollout.ts';
+import type { JudgeResult, SelfJudgeRequest } from '../../core/requests/verification.ts';
 import { isRecording, roundedTo } from '../../core/schema/policy.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';

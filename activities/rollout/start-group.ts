@@ -2,7 +2,7 @@ import type { Episode, EpisodeStatus, GroupTask, RolloutGroup } from '../../core
 import { GradusError } from '../../core/errors.ts';
 import { armName, groupId } from '../../core/names.ts';
 import type { BlobRef, MadeTaskRef } from '../../core/refs.ts';
-import type { GroupRequest, Growth } from '../../core/requests.ts';
+import type { GroupRequest, Growth } from '../../core/requests/rollout.ts';
 import type { TaskSource } from '../../core/training/task-source.ts';
 import { inTurns } from '../../engine/in-pieces.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';

@@ -1,5 +1,5 @@
 import type { RecordingPolicySpec } from '../../core/schema/policy.ts';
-import type { OpenGroup } from '../../core/requests.ts';
+import type { OpenGroup } from '../../core/requests/rollout.ts';
 import type { Policy, SampleRequest, SampleResult } from '../../engine/policy.ts';
 import { partKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';

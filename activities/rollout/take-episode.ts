@@ -1,6 +1,6 @@
 import { keyOfDraws } from '../../core/episode/draws.ts';
 import { isRecording } from '../../core/schema/policy.ts';
-import type { AdvanceProgress, OpenGroup } from '../../core/requests.ts';
+import type { AdvanceProgress, OpenGroup } from '../../core/requests/rollout.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import type { HostCaller } from '../../environments/host/hosted-environment.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';

@@ -3,7 +3,7 @@ import { placeOfCall } from '../../core/episode/acts.ts';
 import type { ToolCall } from '../../core/episode/episode.ts';
 import { GradusError, messageOf } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
-import type { CallToolRequest, CallToolResult, LongCall } from '../../core/requests.ts';
+import type { CallToolRequest, CallToolResult, LongCall } from '../../core/requests/rollout.ts';
 import type { Called, SessionAsk } from '../../environments/host/asks.ts';
 import type { HostedEnvironment, KnownTools } from '../../environments/host/hosted-environment.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';

@@ -6,7 +6,7 @@ import { canonicalJson } from '../../core/json/canonical-json.ts';
 import { armName } from '../../core/names.ts';
 import { RandomStream } from '../../core/random.ts';
 import type { TaskRef } from '../../core/refs.ts';
-import type { SynthesizeRequest } from '../../core/requests.ts';
+import type { SynthesizeRequest } from '../../core/requests/demonstrations.ts';
 import type { SynthesisFacts } from '../../core/training/step-facts.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { EventLoopTurns } from '../../engine/in-pieces.ts';

@@ -1,4 +1,4 @@
-import type { RetentionRequest } from '../../core/requests.ts';
+import type { RetentionRequest } from '../../core/requests/run.ts';
 import { checkpointsPrefix } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { applyRetention as retain, collectGarbage } from '../../store/training/retention.ts';

@@ -1,5 +1,6 @@
 import { trainingSamples } from '../../core/algorithms/training-sample.ts';
-import type { BatchRequest, BatchResult, DemonstrationsRequest } from '../../core/requests.ts';
+import type { BatchRequest, BatchResult } from '../../core/requests/batch.ts';
+import type { DemonstrationsRequest } from '../../core/requests/demonstrations.ts';
 import type { TrainBatch } from '../../engine/learner/contract.ts';
 import { putBatch } from '../../store/training/batches.ts';
 import { loadModelFiles } from '../../store/training/checkpoints.ts';

@@ -1,29 +1,25 @@
+import type { BatchRequest, StoredRequest } from '../../core/requests/batch.ts';
 import type {
-  AdoptRequest,
-  BatchRequest,
-  ChangeRequest,
-  DemonstrationsRequest,
-  InitializeRequest,
-  KeepEvaluationRequest,
-  KeepProposalsRequest,
-  KeepVariationsRequest,
   KeepReplayedRequest,
   KeepVersionRequest,
-  OpenEvaluateRequest,
-  OpenRunRequest,
-  RelabelRequest,
   ReplayRequest,
-  RewardBatchRequest,
-  RewardExamplesRequest,
-  RewardProposalsRequest,
+  TakeRequest,
+} from '../../core/requests/collect.ts';
+import type { DemonstrationsRequest, SynthesizeRequest } from '../../core/requests/demonstrations.ts';
+import type { KeepEvaluationRequest, OpenEvaluateRequest } from '../../core/requests/evaluation.ts';
+import type { KeepVariationsRequest, VaryFailuresRequest } from '../../core/requests/from-failures.ts';
+import type { RewardBatchRequest, RewardExamplesRequest } from '../../core/requests/reward-model.ts';
+import type {
+  AdoptRequest,
+  ChangeRequest,
+  InitializeRequest,
+  OpenRunRequest,
   RetentionRequest,
   StepAnswerRequest,
   StepFactsRequest,
-  StoredRequest,
-  SynthesizeRequest,
-  TakeRequest,
-  VaryFailuresRequest,
-} from '../../core/requests.ts';
+} from '../../core/requests/run.ts';
+import type { KeepProposalsRequest, RewardProposalsRequest } from '../../core/requests/self-play.ts';
+import type { RelabelRequest } from '../../core/requests/verification.ts';
 import type { StoredChange } from '../../core/run-change.ts';
 import { putChange } from '../../store/run/changes.ts';
 import { putStepAnswer, putStepFacts } from '../../store/training/step-facts.ts';

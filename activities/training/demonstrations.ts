@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Observation, ToolCall } from '../../core/episode/episode.ts';
 import { GradusError } from '../../core/errors.ts';
 import { RandomStream } from '../../core/random.ts';
-import type { DemonstrationsRequest, EpisodeLimits } from '../../core/requests.ts';
+import type { DemonstrationsRequest, EpisodeLimits } from '../../core/requests/demonstrations.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import type { ChatMessage, Dialect, WrittenTurn } from '../../engine/dialect/contract.ts';
 import { malformedObservation } from '../../engine/dialect/malformed.ts';

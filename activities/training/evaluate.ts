@@ -4,12 +4,12 @@ import { EVALUATE, groupId } from '../../core/names.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import type { BlobRef } from '../../core/refs.ts';
 import type {
-  AdoptRequest,
-  GroupResult,
   KeepEvaluationRequest,
   OpenedEvaluate,
   OpenEvaluateRequest,
-} from '../../core/requests.ts';
+} from '../../core/requests/evaluation.ts';
+import type { AdoptRequest } from '../../core/requests/run.ts';
+import type { GroupResult } from '../../core/requests/verification.ts';
 import { dialectOfSpec } from '../../core/schema/dialect.ts';
 import { fits } from '../../core/ladder/budget.ts';
 import type { LedgerEntry } from '../../core/ladder/ledger.ts';

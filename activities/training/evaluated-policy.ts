@@ -1,5 +1,5 @@
 import { canonicalJson } from '../../core/json/canonical-json.ts';
-import type { HeldAnswer } from '../../core/requests.ts';
+import type { HeldAnswer } from '../../core/requests/rollout.ts';
 import type { HeldModel, ServedPolicySpec } from '../../core/schema/policy.ts';
 import { refusalOfSpec } from '../../core/schema/strict.ts';
 import { EVALUATION_INPUT } from '../../spec/parse-evaluate.ts';

@@ -1,6 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
-import type { InitializeRequest } from '../../core/requests.ts';
+import type { InitializeRequest } from '../../core/requests/run.ts';
 import { withDialect } from '../../engine/dialect/checkpoint-dialect.ts';
 import { promptTextWithTools, stopTokens } from '../../engine/dialect/gradus/render.ts';
 import { PAD, SPECIAL_TOKENS } from '../../engine/dialect/gradus/special-tokens.ts';

@@ -1,17 +1,10 @@
 import { GradusError } from '../../core/errors.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
 import type { LoraSpec } from '../../core/schema/lora.ts';
-import type {
-  JudgeRequest,
-  JudgeResult,
-  ProbeRequest,
-  RewardQualityRequest,
-  RewardQualityResult,
-  ScoreRequest,
-  ScoreResult,
-  TrainRequest,
-  TrainResult,
-} from '../../core/requests.ts';
+import type { ScoreRequest, ScoreResult } from '../../core/requests/batch.ts';
+import type { ProbeRequest, TrainRequest, TrainResult } from '../../core/requests/learner.ts';
+import type { RewardQualityRequest, RewardQualityResult } from '../../core/requests/reward-model.ts';
+import type { JudgeRequest, JudgeResult } from '../../core/requests/verification.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type {
   ComputeSettings,

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { GradusError } from '../../core/errors.ts';
 import type { Plan } from '../../core/algorithms/method.ts';
 import { readCheckpointName } from '../../core/fields.ts';
-import type { InitializeRequest } from '../../core/requests.ts';
+import type { InitializeRequest } from '../../core/requests/run.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import { tokenizerConfigOf } from '../../engine/dialect/checkpoint-dialect.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';

@@ -1,5 +1,5 @@
 import { GradusError } from '../../core/errors.ts';
-import type { OpenRunRequest } from '../../core/requests.ts';
+import type { OpenRunRequest } from '../../core/requests/run.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import type { ModelSource } from '../../core/schema/model.ts';
 import { withDialect } from '../../engine/dialect/checkpoint-dialect.ts';

@@ -5,12 +5,12 @@ import { succeeded } from '../../core/episode/reward.ts';
 import { GradusError } from '../../core/errors.ts';
 import { armName } from '../../core/names.ts';
 import type {
-  GroupResult,
   KeepProposalsRequest,
   KeptProposals,
   RewardedProposals,
   RewardProposalsRequest,
-} from '../../core/requests.ts';
+} from '../../core/requests/self-play.ts';
+import type { GroupResult } from '../../core/requests/verification.ts';
 import type { ProposerArm } from '../../core/schema/stages/self-play.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import { agreedOn, labelFacts, labelled, labelsOf } from '../../core/training/labels.ts';

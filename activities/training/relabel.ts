@@ -2,7 +2,7 @@ import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episod
 import { composeReward, succeeded } from '../../core/episode/reward.ts';
 import { GradusError } from '../../core/errors.ts';
 import { groupBy } from '../../core/group-by.ts';
-import type { RelabelRequest, RelabelResult } from '../../core/requests.ts';
+import type { RelabelRequest, RelabelResult } from '../../core/requests/verification.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';

@@ -3,7 +3,7 @@ import { isTrainable } from '../../core/algorithms/sample.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
 import type { BlobRef } from '../../core/refs.ts';
-import type { KeepReplayedRequest, ReplayRequest } from '../../core/requests.ts';
+import type { KeepReplayedRequest, ReplayRequest } from '../../core/requests/collect.ts';
 import { inParallel } from '../../store/in-parallel.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
 import { loadTrajectories } from '../../store/rollout/trajectories.ts';

@@ -5,12 +5,12 @@ import { canonicalJson } from '../../core/json/canonical-json.ts';
 import type { Episode, GroupTask, RolloutGroup } from '../../core/episode/episode.ts';
 import { isRewarded } from '../../core/episode/outcome.ts';
 import { RandomStream } from '../../core/random.ts';
+import type { BatchResult } from '../../core/requests/batch.ts';
 import type {
-  BatchResult,
   RewardBatchRequest,
   RewardExamplesRequest,
   RewardExamplesResult,
-} from '../../core/requests.ts';
+} from '../../core/requests/reward-model.ts';
 import { labelOf, readEpisode } from '../../core/reward/reward-model.ts';
 import type { ReadEpisode } from '../../core/reward/reward-model.ts';
 import { pairsInwards } from '../../core/algorithms/pairs.ts';

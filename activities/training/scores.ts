@@ -2,7 +2,7 @@ import { isTrainable } from '../../core/algorithms/sample.ts';
 import { taskGroups } from '../../core/algorithms/task-group.ts';
 import type { TokenScores } from '../../core/algorithms/scores.ts';
 import type { RolloutGroup } from '../../core/episode/episode.ts';
-import type { ScoreRequest } from '../../core/requests.ts';
+import type { ScoreRequest } from '../../core/requests/batch.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import { DEFAULT_COMPUTE } from '../../engine/learner/contract.ts';
 import type { Learner, TrainState } from '../../engine/learner/contract.ts';

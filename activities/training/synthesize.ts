@@ -1,6 +1,6 @@
 import { GradusError } from '../../core/errors.ts';
 import { LineProblem, readGivenLine } from '../../core/schema/given-line.ts';
-import type { SynthesizeRequest, SynthesizeResult } from '../../core/requests.ts';
+import type { SynthesizeRequest, SynthesizeResult } from '../../core/requests/demonstrations.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import { loadModelFiles } from '../../store/training/checkpoints.ts';
 import type { ModelFiles } from '../../store/training/checkpoints.ts';

@@ -1,5 +1,5 @@
 import type { TrainingSample } from '../../core/algorithms/training-sample.ts';
-import type { UpdatePlan } from '../../core/requests.ts';
+import type { UpdatePlan } from '../../core/requests/batch.ts';
 import type { SamplingMask, SequenceStream, TokenStream, TrainBatch } from '../../engine/learner/contract.ts';
 import { updatesOf } from './updates.ts';
 

@@ -1,5 +1,5 @@
 import { RandomStream } from '../../core/random.ts';
-import type { UpdatePlan } from '../../core/requests.ts';
+import type { UpdatePlan } from '../../core/requests/batch.ts';
 
 /**
  * The sequences of every update of a step, in order: each epoch shuffles by `seed` and cuts into as few minibatches as

@@ -10,7 +10,7 @@ import type {
   KeptVariations,
   VariedFailures,
   VaryFailuresRequest,
-} from '../../core/requests.ts';
+} from '../../core/requests/from-failures.ts';
 import { keptVariations } from '../../core/training/from-failures.ts';
 import type { CheckedVariations, Variation } from '../../core/training/from-failures.ts';
 import { taskRefOf } from '../../core/training/tasks-again.ts';

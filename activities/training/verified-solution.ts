@@ -2,7 +2,7 @@ import type { Episode, GroupTask } from '../../core/episode/episode.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import { GradusError } from '../../core/errors.ts';
 import type { MadeTaskRef } from '../../core/refs.ts';
-import type { VaryFailuresRequest } from '../../core/requests.ts';
+import type { VaryFailuresRequest } from '../../core/requests/from-failures.ts';
 import type { Dialect } from '../../engine/dialect/contract.ts';
 import type { DemonstrationTurn } from '../../environments/contract/environment.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';

@@ -1,7 +1,7 @@
 import type { Episode, RolloutGroup } from '../../core/episode/episode.ts';
 import { armName } from '../../core/names.ts';
 import { isToolFailure, noOutcomes, trainableReward } from '../../core/episode/outcome.ts';
-import type { ArmTally } from '../../core/requests.ts';
+import type { ArmTally } from '../../core/requests/verification.ts';
 import { succeeded } from '../../core/episode/reward.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
 import type { GroupCounts } from '../../core/training/evaluation.ts';

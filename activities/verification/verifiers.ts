@@ -1,4 +1,4 @@
-import type { GroupResult, VerifyRequest } from '../../core/requests.ts';
+import type { GroupResult, VerifyRequest } from '../../core/requests/verification.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import type { Durable } from '../durable.ts';
 import { IncidentList } from '../incident-list.ts';

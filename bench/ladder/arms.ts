@@ -1,6 +1,6 @@
 import molecules from '../../examples/molecules.json' with { type: 'json' };
 import { parseSpec } from '../../spec/parse-spec.ts';
-import type { EvaluationRequest } from '../../core/requests.ts';
+import type { EvaluationRequest } from '../../core/requests/evaluation.ts';
 import { splitStages } from '../specs.ts';
 import { builtInEnvironments } from '../../environments/families/index.ts';
 

@@ -5,7 +5,7 @@ import { addEntries } from '../../core/ladder/ledger.ts';
 import { ids, QUEUES } from '../../core/names.ts';
 import type { StepReport } from '../../core/ports.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
-import type { ArmTally } from '../../core/requests.ts';
+import type { ArmTally } from '../../core/requests/verification.ts';
 import { meanWithInterval } from '../../core/statistics/intervals.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import { PLUGINS } from '../../plugins/index.ts';

@@ -1,6 +1,6 @@
 import type { CurriculumResult } from '../../core/training/curriculum.ts';
 import { percent } from '../../core/percent.ts';
-import type { EvaluationResult } from '../../core/requests.ts';
+import type { EvaluationResult } from '../../core/requests/evaluation.ts';
 import type { StepFacts } from '../../core/training/step-facts.ts';
 import { FIGURES, figureOf, successOf } from '../../recipes/figure.ts';
 import type { Report } from '../../recipes/figure.ts';

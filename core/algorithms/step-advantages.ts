@@ -2,7 +2,7 @@ import { GradusError } from '../errors.ts';
 import type { Episode, RolloutGroup } from '../episode/episode.ts';
 import type { Outcome } from '../episode/outcome.ts';
 import type { TaskRef } from '../refs.ts';
-import type { BatchRequest } from '../requests.ts';
+import type { BatchRequest } from '../requests/batch.ts';
 import { NO_SCALE, rewardScales, scaledOutcome } from '../reward/normalization.ts';
 import type { EnvironmentScale, RewardScale } from '../reward/normalization.ts';
 import type { RewardSpec } from '../schema/reward.ts';

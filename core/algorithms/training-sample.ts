@@ -1,7 +1,8 @@
 import { pathsOf } from '../episode/paths.ts';
 import type { EpisodePath } from '../episode/paths.ts';
 import type { RolloutGroup } from '../episode/episode.ts';
-import type { BatchRequest, MovingTask } from '../requests.ts';
+import type { BatchRequest } from '../requests/batch.ts';
+import type { MovingTask } from '../requests/collect.ts';
 import type { EnvironmentScale } from '../reward/normalization.ts';
 import { isMoving } from './advantage.ts';
 import type { SampleAdvantages } from './advantage.ts';

@@ -1,4 +1,4 @@
-import type { GroupResult } from '../requests.ts';
+import type { GroupResult } from '../requests/verification.ts';
 import type { BlobRef } from '../refs.ts';
 import type { RewardSpec } from '../schema/reward.ts';
 import type { TierSpec, VerificationSpec } from '../schema/verification.ts';

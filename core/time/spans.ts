@@ -1,4 +1,4 @@
-import type { Span } from '../requests.ts';
+import type { Span } from '../requests/span.ts';
 
 /** What ran; where several did at once, a moment counts as the first of these. */
 export const PARTS = ['rollout', 'learner', 'tool', 'verification', 'data'] as const satisfies Span['part'][];

@@ -1,4 +1,4 @@
-import type { Span } from '../requests.ts';
+import type { Span } from '../requests/span.ts';
 import { PARTS } from './spans.ts';
 
 type TimePart = Span['part'];

@@ -1,4 +1,4 @@
-import type { Span } from '../requests.ts';
+import type { Span } from '../requests/span.ts';
 
 /** When rollouts were under way that a step does not wait for, so that their spans are not yet known. */
 export class UnderWay {

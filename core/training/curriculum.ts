@@ -1,7 +1,8 @@
 import type { TrainingPorts } from '../ports.ts';
 import { stopOrThrow } from '../question.ts';
 import type { CheckpointRef } from '../refs.ts';
-import type { EvaluationResult, InitializeRequest } from '../requests.ts';
+import type { EvaluationResult } from '../requests/evaluation.ts';
+import type { InitializeRequest } from '../requests/run.ts';
 import type { CurriculumSpec } from '../schema/curriculum-spec.ts';
 import type { StageSpec } from '../schema/stages/stages.ts';
 import type { Arm } from '../schema/tasks.ts';

@@ -1,7 +1,7 @@
 import type { Proportion } from '../statistics/intervals.ts';
 import { passAtK } from '../statistics/pass-at-k.ts';
 import { addHowSolved } from './how-solved.ts';
-import type { EvaluationResult } from '../requests.ts';
+import type { EvaluationResult } from '../requests/evaluation.ts';
 import type { HowSolved } from './how-solved.ts';
 
 /**

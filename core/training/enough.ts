@@ -1,5 +1,5 @@
 import { percent } from '../percent.ts';
-import type { EvaluationResult } from '../requests.ts';
+import type { EvaluationResult } from '../requests/evaluation.ts';
 import type { SupervisedStageSpec } from '../schema/stages/supervised.ts';
 import { rate } from '../statistics/intervals.ts';
 import { meanOf } from '../statistics/standardized.ts';

@@ -1,6 +1,7 @@
 import type { TrainingPorts } from '../ports.ts';
 import type { BlobRef, CheckpointRef } from '../refs.ts';
-import type { MovingTask, Span } from '../requests.ts';
+import type { MovingTask } from '../requests/collect.ts';
+import type { Span } from '../requests/span.ts';
 import type { Gathered } from './collect-rollouts.ts';
 import { GroupsInFlight } from './groups-in-flight.ts';
 import { ReplayBuffer } from './replay-buffer.ts';

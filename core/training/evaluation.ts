@@ -5,13 +5,9 @@ import type { OutcomeKind } from '../episode/outcome.ts';
 import type { TrainingPorts } from '../ports.ts';
 import type { TaskRef } from '../refs.ts';
 import { addSpans } from '../time/spans.ts';
-import type {
-  ArmTally,
-  EvaluationRequest,
-  EvaluationResult,
-  GroupRequest,
-  GroupResult,
-} from '../requests.ts';
+import type { EvaluationRequest, EvaluationResult } from '../requests/evaluation.ts';
+import type { GroupRequest } from '../requests/rollout.ts';
+import type { ArmTally, GroupResult } from '../requests/verification.ts';
 import { armName } from '../names.ts';
 import type { Proportion } from '../statistics/intervals.ts';
 import { addBehaviour, noBehaviour } from './behaviour.ts';

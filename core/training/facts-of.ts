@@ -1,5 +1,7 @@
 import type { Question } from '../question.ts';
-import type { BatchResult, EvaluationResult, TrainResult } from '../requests.ts';
+import type { BatchResult } from '../requests/batch.ts';
+import type { EvaluationResult } from '../requests/evaluation.ts';
+import type { TrainResult } from '../requests/learner.ts';
 import type { Collected } from './collect-rollouts.ts';
 import type { RolloutSummary } from './evaluation.ts';
 import { leftOf, partOf } from './shared-error.ts';

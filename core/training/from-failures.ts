@@ -3,7 +3,7 @@ import { armName } from '../names.ts';
 import type { TrainingPorts } from '../ports.ts';
 import { RandomStream } from '../random.ts';
 import type { MadeTaskRef, TaskRef } from '../refs.ts';
-import type { Span } from '../requests.ts';
+import type { Span } from '../requests/span.ts';
 import type { Json } from '../json/json.ts';
 import type { Arm } from '../schema/tasks.ts';
 import type { StageInput } from './stage.ts';

@@ -2,7 +2,7 @@ import { asSpecified } from '../diagnosis/act.ts';
 import type { TrainingPorts } from '../ports.ts';
 import { randomKey } from '../random.ts';
 import type { CheckpointRef } from '../refs.ts';
-import type { TakenGroup, TakenGroups } from '../requests.ts';
+import type { TakenGroup, TakenGroups } from '../requests/collect.ts';
 import type { AsynchronousCollect } from '../schema/collect.ts';
 import { UnderWay } from '../time/under-way.ts';
 import { drawGroups, sampleGroup } from './collect-rollouts.ts';

@@ -3,7 +3,7 @@ import { countsOf, rewardedCount } from '../episode/outcome.ts';
 import { HELD_OUT } from '../names.ts';
 import type { TrainingPorts } from '../ports.ts';
 import type { CheckpointRef } from '../refs.ts';
-import type { EvaluationResult } from '../requests.ts';
+import type { EvaluationResult } from '../requests/evaluation.ts';
 import type { Arm } from '../schema/tasks.ts';
 import type { StageInput } from './stage.ts';
 import { weighEvaluation } from './stage-policy.ts';

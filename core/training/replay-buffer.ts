@@ -1,6 +1,7 @@
 import type { TrainingPorts } from '../ports.ts';
 import type { BlobRef, CheckpointRef } from '../refs.ts';
-import type { MovingTask, ReplayedTask, Span } from '../requests.ts';
+import type { MovingTask, ReplayedTask } from '../requests/collect.ts';
+import type { Span } from '../requests/span.ts';
 import type { ReplayCollect } from '../schema/collect.ts';
 import { gather } from './collect-rollouts.ts';
 import type { EpisodeSource, StepEpisodes } from './episode-source.ts';

@@ -3,7 +3,7 @@ import { chanceOfAtLeast, lowerBound, upperBound } from '../statistics/binomial.
 import { rate } from '../statistics/intervals.ts';
 import type { Proportion } from '../statistics/intervals.ts';
 import type { CheckpointRef } from '../refs.ts';
-import type { ArmTally } from '../requests.ts';
+import type { ArmTally } from '../requests/verification.ts';
 import type { CollapseAction, PlateauAction, RlStageSpec } from '../schema/stages/rl.ts';
 import type { SupervisedStageSpec } from '../schema/stages/supervised.ts';
 import { armName } from '../names.ts';

@@ -2,7 +2,7 @@ import { RandomStream } from '../random.ts';
 import type { MadeTaskRef } from '../refs.ts';
 import { drawAgain, taskRefOf } from './tasks-again.ts';
 import type { WaitingTask } from './tasks-again.ts';
-import type { ArmTally } from '../requests.ts';
+import type { ArmTally } from '../requests/verification.ts';
 import type { RlStageSpec } from '../schema/stages/rl.ts';
 import type { Arm } from '../schema/tasks.ts';
 import { armName } from '../names.ts';

@@ -1,6 +1,6 @@
 import type { RandomStream } from '../random.ts';
 import type { TaskRef } from '../refs.ts';
-import type { GroupResult, TriedTask } from '../requests.ts';
+import type { GroupResult, TriedTask } from '../requests/verification.ts';
 
 // Tasks that are drawn again. What is known of a single task says more than what is known of its level: one that some of
 // its samples have just solved and some failed is likely to have contrast again. One that none has solved teaches nothing

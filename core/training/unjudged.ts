@@ -1,5 +1,5 @@
 import { armName } from '../names.ts';
-import type { ArmTally } from '../requests.ts';
+import type { ArmTally } from '../requests/verification.ts';
 import type { Arm } from '../schema/tasks.ts';
 import type { Proportion } from '../statistics/intervals.ts';
 import { evaluationTasks } from './evaluation.ts';

@@ -1,6 +1,8 @@
 import type { TrainingPorts } from '../ports.ts';
 import type { BlobRef } from '../refs.ts';
-import type { BatchResult, Span, TrainResult } from '../requests.ts';
+import type { BatchResult } from '../requests/batch.ts';
+import type { TrainResult } from '../requests/learner.ts';
+import type { Span } from '../requests/span.ts';
 import type { Collected } from './collect-rollouts.ts';
 import type { StageInput, StageState } from './stage.ts';
 import { objectiveAt, samplingAt } from './exploration.ts';

@@ -3,7 +3,7 @@ import type { FC } from 'hono/jsx';
 import { rate } from '../../core/statistics/intervals.ts';
 import type { Proportion } from '../../core/statistics/intervals.ts';
 import { measuredShare } from '../../core/statistics/measured.ts';
-import type { EvaluationResult } from '../../core/requests.ts';
+import type { EvaluationResult } from '../../core/requests/evaluation.ts';
 import { samplesIn } from '../../core/training/dimensions.ts';
 import { total } from '../../core/training/stage-policy.ts';
 import { shortNumber } from '../../svg/charts.ts';

@@ -1,4 +1,4 @@
-import type { LearnerMetrics as TrainMetrics, RewardModelLoss } from '../../core/requests.ts';
+import type { LearnerMetrics as TrainMetrics, RewardModelLoss } from '../../core/requests/learner.ts';
 import type { LearnerSpec } from '../../core/schema/learner.ts';
 import type { LoraAdapter } from '../lora/adapter.ts';
 import type { ModelConfig, Weights } from '../../core/model/config.ts';
@@ -135,7 +135,7 @@ export interface CriticState {
   updates: number;
 }
 
-export type { LearnerMetrics as TrainMetrics } from '../../core/requests.ts';
+export type { LearnerMetrics as TrainMetrics } from '../../core/requests/learner.ts';
 
 /** Models that a step reads beside the one that it trains. */
 export interface OtherModels {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CheckpointRef } from '../../core/refs.ts';
-import type { EvaluationResult } from '../../core/requests.ts';
+import type { EvaluationResult } from '../../core/requests/evaluation.ts';
 import type { EvaluateSpec } from '../../core/schema/evaluate.ts';
 import type { TaskSamples } from '../../core/training/evaluated.ts';
 import { jsonCodec } from '../codec.ts';

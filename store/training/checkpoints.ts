@@ -1,7 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
-import type { TrainRequest } from '../../core/requests.ts';
+import type { TrainRequest } from '../../core/requests/learner.ts';
 import { modelConfigOf } from '../../engine/hf-model-config.ts';
 import type { CriticState, TrainState } from '../../engine/learner/contract.ts';
 import { criticShapes } from '../../engine/learner/critic.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { TrainResult } from '../../core/requests.ts';
+import type { TrainResult } from '../../core/requests/learner.ts';
 import { jsonCodec } from '../codec.ts';
 import { checkpointRef } from './manifest.ts';
 

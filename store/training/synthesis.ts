@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { BlobRef, TaskRef } from '../../core/refs.ts';
-import type { Synthesized } from '../../core/requests.ts';
+import type { Synthesized } from '../../core/requests/demonstrations.ts';
 import { jsonCodec } from '../codec.ts';
 import { sha256Hex } from '../digest.ts';
 import { synthesisKey, synthesizedKey } from '../keys.ts';

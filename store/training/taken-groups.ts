@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { TakenGroups, TakeRequest } from '../../core/requests.ts';
+import type { TakenGroups, TakeRequest } from '../../core/requests/collect.ts';
 import { jsonCodec } from '../codec.ts';
 import { groupId } from '../../core/names.ts';
 import { rolloutKey, takenKey } from '../keys.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
-import type { TrainRequest } from '../../core/requests.ts';
+import type { TrainRequest } from '../../core/requests/learner.ts';
 import { jsonCodec } from '../codec.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
 import { blobRef, checkpointRef } from './manifest.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CheckpointRef } from '../../core/refs.ts';
-import type { KeepVersionRequest } from '../../core/requests.ts';
+import type { KeepVersionRequest } from '../../core/requests/collect.ts';
 import { jsonCodec } from '../codec.ts';
 import { partKey, versionKey } from '../keys.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';

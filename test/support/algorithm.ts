@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { algorithmSchema, planAlgorithm } from '../../core/algorithms/index.ts';
-import type { BatchRequest } from '../../core/requests.ts';
+import type { BatchRequest } from '../../core/requests/batch.ts';
 import type { SamplingSpec } from '../../core/schema/sampling.ts';
 import type { TruncatedRule } from '../../core/episode/outcome.ts';
 

@@ -1,5 +1,5 @@
 import type { TaskRef } from '../../core/refs.ts';
-import type { GroupRequest } from '../../core/requests.ts';
+import type { GroupRequest } from '../../core/requests/rollout.ts';
 
 /** The first group of a run's first step, judged by `exact-match`. */
 export const groupRequest = (

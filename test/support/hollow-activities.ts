@@ -4,15 +4,14 @@ import type { RequestVerdicts } from '../../core/ladder/requests.ts';
 import { noOutcomes } from '../../core/episode/outcome.ts';
 import { noBehaviour } from '../../core/training/behaviour.ts';
 import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
+import type { TrainRequest } from '../../core/requests/learner.ts';
 import type {
   AdvanceResult,
   DueCallsRequest,
-  GroupResult,
   ResumeRequest,
   ResumeResult,
-  TrainRequest,
-  VerifyRequest,
-} from '../../core/requests.ts';
+} from '../../core/requests/rollout.ts';
+import type { GroupResult, VerifyRequest } from '../../core/requests/verification.ts';
 import calculatorWithLadder from './ladder-calculator.ts';
 import type { RunClient } from './run-client.ts';
 import type { Gate } from './workflow-lab.ts';

@@ -1,5 +1,5 @@
 import type { CheckpointRef } from '../../core/refs.ts';
-import type { TrainRequest, TrainResult } from '../../core/requests.ts';
+import type { TrainRequest, TrainResult } from '../../core/requests/learner.ts';
 import type { ModelConfig, Weights } from '../../core/model/config.ts';
 import { newModelFiles } from '../../engine/new-model-files.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';

@@ -7,7 +7,7 @@ import type { Episode, GroupTask, RolloutGroup, Turn } from '../../core/episode/
 import type { Outcome } from '../../core/episode/outcome.ts';
 import { RandomStream } from '../../core/random.ts';
 import type { Split } from '../../core/refs.ts';
-import type { GroupResult } from '../../core/requests.ts';
+import type { GroupResult } from '../../core/requests/verification.ts';
 import type { CurriculumSpec } from '../../core/schema/curriculum-spec.ts';
 import { summarize } from '../../core/training/evaluation.ts';
 import { rolloutFacts } from '../../core/training/facts-of.ts';

@@ -1,4 +1,4 @@
-import type { GroupResult, VerifyRequest } from '../../core/requests.ts';
+import type { GroupResult, VerifyRequest } from '../../core/requests/verification.ts';
 import { stop } from '../../workflows/control/messages.ts';
 import { hollowActivities } from './hollow-activities.ts';
 import { ladderSpec } from './ladder-installation.ts';

@@ -1,12 +1,7 @@
-import type {
-  EvaluationRequest,
-  LearnerMetrics,
-  ArmTally,
-  GroupResult,
-  OthersTokens,
-  Span,
-  TriedTask,
-} from '../../core/requests.ts';
+import type { EvaluationRequest } from '../../core/requests/evaluation.ts';
+import type { LearnerMetrics } from '../../core/requests/learner.ts';
+import type { Span } from '../../core/requests/span.ts';
+import type { ArmTally, GroupResult, OthersTokens, TriedTask } from '../../core/requests/verification.ts';
 import type { RetryReport, Retrying } from '../../core/retrying.ts';
 import type { Incident } from '../../core/episode/incidents.ts';
 import type {

@@ -12,7 +12,7 @@ import type {
 } from '../../core/ladder/requests.ts';
 import type { CurriculumState } from '../../core/training/curriculum.ts';
 import type { CheckpointRef } from '../../core/refs.ts';
-import type { EvaluationResult } from '../../core/requests.ts';
+import type { EvaluationResult } from '../../core/requests/evaluation.ts';
 import type { RetryReport, Retrying } from '../../core/retrying.ts';
 import type { Changed, StoredChange, RunChange } from '../../core/run-change.ts';
 import type { TrainedTokens } from '../../core/training/figures.ts';

@@ -15,9 +15,9 @@ import type {
   OpenGroup,
   ResumeResult,
   ReturnedEpisode,
-  Span,
   WaitingEpisode,
-} from '../../core/requests.ts';
+} from '../../core/requests/rollout.ts';
+import type { Span } from '../../core/requests/span.ts';
 import { addSpans } from '../../core/time/spans.ts';
 import { pinnedActivities, rolloutActivities, toolActivities } from '../activities.ts';
 import { parentOf } from '../control/refuse.ts';

@@ -3,7 +3,8 @@ import { addIncidents } from '../../core/episode/incidents.ts';
 import { messageOf } from '../../core/errors.ts';
 import { ids } from '../../core/names.ts';
 import type { BlobRef } from '../../core/refs.ts';
-import type { GroupRequest, GroupResult, OpenGroup } from '../../core/requests.ts';
+import type { GroupRequest, OpenGroup } from '../../core/requests/rollout.ts';
+import type { GroupResult } from '../../core/requests/verification.ts';
 import { addSpans } from '../../core/time/spans.ts';
 import {
   agentActivities,

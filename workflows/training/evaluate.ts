@@ -2,7 +2,7 @@ import { getExternalWorkflowHandle, upsertSearchAttributes, workflowInfo } from 
 import { EVALUATE } from '../../core/names.ts';
 import { STOP } from '../../core/question.ts';
 import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
-import type { OpenedEvaluate } from '../../core/requests.ts';
+import type { OpenedEvaluate } from '../../core/requests/evaluation.ts';
 import type { EvaluateSpec, ExpectedVerdicts } from '../../core/schema/evaluate.ts';
 import { curriculumActivities, rolloutActivities } from '../activities.ts';
 import { listen } from '../control/listen.ts';

@@ -2,13 +2,10 @@ import { workflowInfo } from '@temporalio/workflow';
 import { evaluate } from '../../core/training/evaluation.ts';
 import { addIncidents } from '../../core/episode/incidents.ts';
 import type { AssessRequest } from '../../core/ladder/requests.ts';
-import type {
-  EvaluationRequest,
-  EvaluationResult,
-  GroupRequest,
-  GroupResult,
-  Span,
-} from '../../core/requests.ts';
+import type { EvaluationRequest, EvaluationResult } from '../../core/requests/evaluation.ts';
+import type { GroupRequest } from '../../core/requests/rollout.ts';
+import type { Span } from '../../core/requests/span.ts';
+import type { GroupResult } from '../../core/requests/verification.ts';
 import { assessmentActivities, curriculumActivities } from '../activities.ts';
 import { askVerdicts } from '../ladder/ask-verdicts.ts';
 import { evaluationRequest } from '../control/message-shapes.ts';

@@ -1,6 +1,6 @@
 import { keyOfDraws } from '../../../core/episode/draws.ts';
 import type { RolloutGroup } from '../../../core/episode/episode.ts';
-import type { AdvanceProgress, GroupRequest } from '../../../core/requests.ts';
+import type { AdvanceProgress, GroupRequest } from '../../../core/requests/rollout.ts';
 import type { AgentSpec } from '../../../core/schema/agent.ts';
 import type { Called } from '../../../environments/host/asks.ts';
 import type { Environments } from '../../../environments/host/environment-of.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { GradusError } from '../../../core/errors.ts';
 import { LORA_MODULES } from '../../../core/names.ts';
-import type { TrainRequest } from '../../../core/requests.ts';
+import type { TrainRequest } from '../../../core/requests/learner.ts';
 import type { TinkerClient } from './client.ts';
 
 /** What servers differ in. */

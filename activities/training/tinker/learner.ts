@@ -2,15 +2,15 @@ import { GradusError } from '../../../core/errors.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
 import { LORA_MODULES } from '../../../core/names.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
+import type { ScoreRequest } from '../../../core/requests/batch.ts';
 import type {
-  JudgeRequest,
   LearnerMetrics,
   ProbeRequest,
-  RewardQualityRequest,
-  ScoreRequest,
   TrainRequest,
   TrainResult,
-} from '../../../core/requests.ts';
+} from '../../../core/requests/learner.ts';
+import type { RewardQualityRequest } from '../../../core/requests/reward-model.ts';
+import type { JudgeRequest } from '../../../core/requests/verification.ts';
 import type { Learner, TrainBatch, TrainState } from '../../../engine/learner/contract.ts';
 import { effectiveSamples } from '../../../engine/learner/step/effective-samples.ts';
 import { gapByStaleness, ownGap, refuseGap } from '../../../engine/learner/step/logprob-gap.ts';

@@ -3,7 +3,7 @@ import { PolicyPool } from '../../../activities/rollout/policy-pool.ts';
 import { exportModel } from '../../../cli/export-model.ts';
 import type { RolloutGroup } from '../../../core/episode/episode.ts';
 import type { StepReport } from '../../../core/ports.ts';
-import type { GroupResult } from '../../../core/requests.ts';
+import type { GroupResult } from '../../../core/requests/verification.ts';
 import { rate } from '../../../core/statistics/intervals.ts';
 import { evaluate } from '../../../core/training/evaluation.ts';
 import { total } from '../../../core/training/stage-policy.ts';

@@ -1,4 +1,4 @@
-import type { RewardModelLoss } from '../../../core/requests.ts';
+import type { RewardModelLoss } from '../../../core/requests/learner.ts';
 import type { TrainBatch } from '../contract.ts';
 import { logSigmoid, sigmoid } from './sigmoid.ts';
 

@@ -1,4 +1,4 @@
-import type { LearnerMetrics } from '../../../core/requests.ts';
+import type { LearnerMetrics } from '../../../core/requests/learner.ts';
 import type { TrainBatch } from '../contract.ts';
 import { sampledSpan } from '../batch/sequences.ts';
 

@@ -1,5 +1,5 @@
 import { GradusError } from '../../../core/errors.ts';
-import type { GapBin, LearnerMetrics, StalenessGap } from '../../../core/requests.ts';
+import type { GapBin, LearnerMetrics, StalenessGap } from '../../../core/requests/learner.ts';
 import type { TrainBatch } from '../contract.ts';
 import { sampledSpan } from '../batch/sequences.ts';
 

@@ -4,7 +4,7 @@ import { episodeFactsOf } from '../../../core/episode/facts.ts';
 import { trainingSamples } from '../../../core/algorithms/training-sample.ts';
 import { createCurriculum } from '../../../activities/training/curriculum.ts';
 import { createVerification } from '../../../activities/verification/verifiers.ts';
-import type { GroupRequest } from '../../../core/requests.ts';
+import type { GroupRequest } from '../../../core/requests/rollout.ts';
 import { failedTasksOf } from '../../../core/training/tasks-again.ts';
 import { relabelled } from '../../../activities/training/relabel.ts';
 import type { Speaking } from '../../../activities/rollout/policies.ts';

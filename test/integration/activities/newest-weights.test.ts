@@ -7,7 +7,7 @@ import { parts } from '../../../activities/rollout/trajectory-parts.ts';
 import { keyOfDraws } from '../../../core/episode/draws.ts';
 import type { RolloutGroup } from '../../../core/episode/episode.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
-import type { GroupRequest } from '../../../core/requests.ts';
+import type { GroupRequest } from '../../../core/requests/rollout.ts';
 import { initialWeights } from '../../../engine/learner/initial-weights.ts';
 import { createDecoder } from '../../../engine/decoder/decoder.ts';
 import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { collectRewardExamples, rewardExamples } from '../../../activities/training/reward-examples.ts';
 import type { Episode } from '../../../core/episode/episode.ts';
-import type { RewardExamplesRequest } from '../../../core/requests.ts';
+import type { RewardExamplesRequest } from '../../../core/requests/reward-model.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
 import { putTrajectories } from '../../../store/rollout/trajectories.ts';

@@ -4,7 +4,7 @@ import { parts } from '../../../activities/rollout/trajectory-parts.ts';
 import { createVerification } from '../../../activities/verification/verifiers.ts';
 import { GradusError } from '../../../core/errors.ts';
 import type { Environment } from '../../../environments/contract/environment.ts';
-import type { GroupRequest } from '../../../core/requests.ts';
+import type { GroupRequest } from '../../../core/requests/rollout.ts';
 import type { Sessions } from '../../../environments/contract/session.ts';
 import { hostedHere } from '../../../environments/host/hosted-environment.ts';
 import { loadImage } from '../../../store/rollout/images.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createCurriculum } from '../../../activities/training/curriculum.ts';
-import type { StoredRequest } from '../../../core/requests.ts';
+import type { StoredRequest } from '../../../core/requests/batch.ts';
 import { newModelFiles } from '../../../engine/new-model-files.ts';
 import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';

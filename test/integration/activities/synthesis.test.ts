@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createCurriculum } from '../../../activities/training/curriculum.ts';
-import type { SynthesizeRequest } from '../../../core/requests.ts';
+import type { SynthesizeRequest } from '../../../core/requests/demonstrations.ts';
 import { defineEnvironment } from '../../../environments/contract/environment.ts';
 import { calculatorEnvironment } from '../../../environments/families/calculator/environment.ts';
 import { inThisProcess } from '../../../environments/host/hosted-environment.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createTraining } from '../../../activities/training/learner.ts';
 import type { Objective } from '../../../core/algorithms/objective.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
-import type { TrainRequest } from '../../../core/requests.ts';
+import type { TrainRequest } from '../../../core/requests/learner.ts';
 import type { LoraSpec } from '../../../core/schema/lora.ts';
 import { RandomStream } from '../../../core/random.ts';
 import type { Learner, TrainBatch, TrainState } from '../../../engine/learner/contract.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ids } from '../../../core/names.ts';
-import type { GroupResult } from '../../../core/requests.ts';
+import type { GroupResult } from '../../../core/requests/verification.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { isDone } from '../../support/ended.ts';

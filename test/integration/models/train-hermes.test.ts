@@ -10,7 +10,7 @@ import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import type { Episode } from '../../../core/episode/episode.ts';
 import { trainableReward } from '../../../core/episode/outcome.ts';
-import type { LearnerMetrics } from '../../../core/requests.ts';
+import type { LearnerMetrics } from '../../../core/requests/learner.ts';
 import { openDialect } from '../../../engine/dialect/open-dialect.ts';
 import { Tokenizer } from '../../../engine/tokenizer/tokenizer.ts';
 import { trainTokenizer } from '../../../engine/tokenizer/train-bpe.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ImageRef } from '../../../core/episode/episode.ts';
 import { ids } from '../../../core/names.ts';
-import type { GroupResult } from '../../../core/requests.ts';
+import type { GroupResult } from '../../../core/requests/verification.ts';
 import { loadImage } from '../../../store/rollout/images.ts';
 import { loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectories.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { loadTrajectories } from '../../../store/rollout/trajectories.ts';
 import { ids } from '../../../core/names.ts';
-import type { GroupResult } from '../../../core/requests.ts';
+import type { GroupResult } from '../../../core/requests/verification.ts';
 import { startWorkers } from '../../../workers/all-in-one.ts';
 import type { Workers } from '../../../workers/all-in-one.ts';
 import { killWhileRunning } from '../../support/kill-workers.ts';

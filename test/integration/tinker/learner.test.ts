@@ -8,7 +8,7 @@ import { TinkerClient } from '../../../activities/training/tinker/client.ts';
 import { createTinkerTraining } from '../../../activities/training/tinker/learner.ts';
 import { exportModel } from '../../../cli/export-model.ts';
 import type { Objective } from '../../../core/algorithms/objective.ts';
-import type { TrainRequest } from '../../../core/requests.ts';
+import type { TrainRequest } from '../../../core/requests/learner.ts';
 import type { Learner, TrainBatch } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { putBatch } from '../../../store/training/batches.ts';

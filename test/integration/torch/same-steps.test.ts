@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createTraining } from '../../../activities/training/learner.ts';
-import type { GapBin, StalenessGap, TrainResult } from '../../../core/requests.ts';
+import type { GapBin, StalenessGap, TrainResult } from '../../../core/requests/learner.ts';
 import type { Learner } from '../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { loadCheckpoint } from '../../../store/training/checkpoints.ts';

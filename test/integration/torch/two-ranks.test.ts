@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { TrainResult } from '../../../core/requests.ts';
+import type { TrainResult } from '../../../core/requests/learner.ts';
 import { loadCheckpoint } from '../../../store/training/checkpoints.ts';
 import { LEARNER_CASES } from '../../support/engine/learner-cases.ts';
 import { apart, sizeOf, twoSteps } from '../../support/learner-steps.ts';

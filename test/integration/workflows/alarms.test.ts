@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { noBehaviour } from '../../../core/training/behaviour.ts';
 import type { BehaviourCounts, StepFacts } from '../../../core/training/step-facts.ts';
-import type { StepFactsRequest, TrainRequest } from '../../../core/requests.ts';
+import type { TrainRequest } from '../../../core/requests/learner.ts';
+import type { StepFactsRequest } from '../../../core/requests/run.ts';
 import { longStage, startStoppedStageLab } from '../../support/stopped-stage.ts';
 import type { WorkflowLab } from '../../support/workflow-lab.ts';
 

@@ -6,7 +6,7 @@ import { createTinkerTraining } from '../../../activities/training/tinker/learne
 import { packBatch } from '../../../activities/training/training-batch.ts';
 import type { ModelConfig, Weights } from '../../../core/model/config.ts';
 import type { CheckpointRef } from '../../../core/refs.ts';
-import type { TrainRequest } from '../../../core/requests.ts';
+import type { TrainRequest } from '../../../core/requests/learner.ts';
 import { createLocalLearner } from '../../../engine/learner/local-learner.ts';
 import { tinkerKey } from '../../../store/keys.ts';
 import { putBatch } from '../../../store/training/batches.ts';

@@ -1,5 +1,6 @@
 import { rolloutActivities, verifierActivities } from '../../../workflows/activities.ts';
-import type { GroupRequest, GroupResult } from '../../../core/requests.ts';
+import type { GroupRequest } from '../../../core/requests/rollout.ts';
+import type { GroupResult } from '../../../core/requests/verification.ts';
 
 /** A rollout group as nobody wrote it: the check of histories must find it. */
 export async function rolloutGroup(group: GroupRequest): Promise<GroupResult> {

@@ -1,6 +1,6 @@
 import type { DistillObjective, Objective } from '../../../core/algorithms/objective.ts';
 import { RandomStream } from '../../../core/random.ts';
-import type { TrainRequest } from '../../../core/requests.ts';
+import type { TrainRequest } from '../../../core/requests/learner.ts';
 import type { TrainBatch } from '../../../engine/learner/contract.ts';
 import type { ModelConfig } from '../../../core/model/config.ts';
 import { updatesOf } from '../../../activities/training/updates.ts';

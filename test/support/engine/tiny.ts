@@ -1,7 +1,7 @@
 import { updatesOf } from '../../../activities/training/updates.ts';
 import type { ClippedObjective } from '../../../core/algorithms/objective.ts';
 import { RandomStream } from '../../../core/random.ts';
-import type { UpdatePlan } from '../../../core/requests.ts';
+import type { UpdatePlan } from '../../../core/requests/batch.ts';
 import type { TokenStream, TrainBatch, TrainSettings, TrainState } from '../../../engine/learner/contract.ts';
 import { initialWeights } from '../../../engine/learner/initial-weights.ts';
 import type { ModelConfig, Weights } from '../../../core/model/config.ts';

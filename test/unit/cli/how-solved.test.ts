@@ -3,7 +3,7 @@ import { howOf, howTable, howTableOf } from '../../../cli/how-solved.ts';
 import { samplesIn } from '../../../core/training/dimensions.ts';
 import { measuredShare } from '../../../core/statistics/measured.ts';
 import { noOutcomes } from '../../../core/episode/outcome.ts';
-import type { EvaluationResult } from '../../../core/requests.ts';
+import type { EvaluationResult } from '../../../core/requests/evaluation.ts';
 import { wilson } from '../../../core/statistics/intervals.ts';
 import { noneSolved } from '../../../core/training/how-solved.ts';
 import type { ArmHowSolved } from '../../../core/training/how-solved.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Reported, Success } from '../../../dashboard/parts/numbers.tsx';
-import type { EvaluationResult } from '../../../core/requests.ts';
+import type { EvaluationResult } from '../../../core/requests/evaluation.ts';
 import { noneSolved } from '../../../core/training/how-solved.ts';
 import { wilson } from '../../../core/statistics/intervals.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { alarmText } from '../../../../core/diagnosis/alarm.ts';
 import { diagnose, rolledBack, undiagnosed } from '../../../../core/diagnosis/diagnose.ts';
 import { now } from '../../../../core/diagnosis/series.ts';
-import type { GapBin } from '../../../../core/requests.ts';
+import type { GapBin } from '../../../../core/requests/learner.ts';
 import { SIGNALS, signalsOf } from '../../../../core/diagnosis/signals.ts';
 import type { Signals } from '../../../../core/diagnosis/signals.ts';
 import type { DiagnosisSetting } from '../../../../core/diagnosis/diagnosis.ts';

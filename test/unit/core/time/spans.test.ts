@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { addSpans, PARTS } from '../../../../core/time/spans.ts';
-import type { Span } from '../../../../core/requests.ts';
+import type { Span } from '../../../../core/requests/span.ts';
 import { splitTime } from '../../../../core/time/time-split.ts';
 
 const span = fc

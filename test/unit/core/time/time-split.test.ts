@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Span } from '../../../../core/requests.ts';
+import type { Span } from '../../../../core/requests/span.ts';
 import { addTime, splitTime } from '../../../../core/time/time-split.ts';
 
 const PARTS: Span['part'][] = ['rollout', 'tool', 'verification', 'learner', 'data'];

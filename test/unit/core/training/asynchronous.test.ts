@@ -1,10 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type {
-  EvaluationRequest,
-  GroupRequest,
-  GroupResult,
-  TrainRequest,
-} from '../../../../core/requests.ts';
+import type { EvaluationRequest } from '../../../../core/requests/evaluation.ts';
+import type { TrainRequest } from '../../../../core/requests/learner.ts';
+import type { GroupRequest } from '../../../../core/requests/rollout.ts';
+import type { GroupResult } from '../../../../core/requests/verification.ts';
 import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageState } from '../../../../core/training/stage.ts';

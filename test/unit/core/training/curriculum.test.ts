@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { runCurriculum, uniqueArms } from '../../../../core/training/curriculum.ts';
 import type { CurriculumPorts, CurriculumState } from '../../../../core/training/curriculum.ts';
-import type { EvaluationRequest, InitializeRequest } from '../../../../core/requests.ts';
+import type { EvaluationRequest } from '../../../../core/requests/evaluation.ts';
+import type { InitializeRequest } from '../../../../core/requests/run.ts';
 import type { CurriculumSpec } from '../../../../core/schema/curriculum-spec.ts';
 import type { SupervisedStageSpec } from '../../../../core/schema/stages/supervised.ts';
 import { drawTasks, taskIndexes } from '../../../../core/training/task-draw.ts';

@@ -4,7 +4,9 @@ import { evaluate, evaluationTasks, summarize } from '../../../../core/training/
 import { armName } from '../../../../core/names.ts';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
-import type { EvaluationRequest, GroupRequest, GroupResult } from '../../../../core/requests.ts';
+import type { EvaluationRequest } from '../../../../core/requests/evaluation.ts';
+import type { GroupRequest } from '../../../../core/requests/rollout.ts';
+import type { GroupResult } from '../../../../core/requests/verification.ts';
 import { tierSpec } from '../../../support/tier-specs.ts';
 import { arm, checkpoint, reward, sampling, ScriptedTraining } from './scripted-training.ts';
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { GroupRequest } from '../../../../core/requests.ts';
+import type { GroupRequest } from '../../../../core/requests/rollout.ts';
 import {
   drawVaried,
   keptVariations,

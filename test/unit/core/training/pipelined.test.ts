@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { GroupRequest } from '../../../../core/requests.ts';
+import type { GroupRequest } from '../../../../core/requests/rollout.ts';
 import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageState } from '../../../../core/training/stage.ts';

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { effectiveSamples } from '../../../../core/algorithms/effective-samples.ts';
-import type { BatchRequest } from '../../../../core/requests.ts';
+import type { BatchRequest } from '../../../../core/requests/batch.ts';
 import type { ReplayCollect } from '../../../../core/schema/collect.ts';
 import { figuresOf } from '../../../../core/training/figures.ts';
 import { chooseReplayed } from '../../../../core/training/replay-buffer.ts';

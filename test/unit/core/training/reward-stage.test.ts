@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { RewardPorts } from '../../../../core/ports.ts';
-import type { RewardBatchRequest, RewardQualityRequest } from '../../../../core/requests.ts';
+import type { RewardBatchRequest, RewardQualityRequest } from '../../../../core/requests/reward-model.ts';
 import type { RewardStageSpec } from '../../../../core/schema/stages/reward.ts';
 import { trainRewardStage } from '../../../../core/training/reward-stage.ts';
 import type { RewardStageState } from '../../../../core/training/reward-stage.ts';

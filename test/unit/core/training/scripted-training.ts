@@ -13,38 +13,42 @@ import type { Decision, Question } from '../../../../core/question.ts';
 import type { BlobRef, CheckpointRef } from '../../../../core/refs.ts';
 import type {
   BatchRequest,
-  DemonstrationsRequest,
-  EvaluationRequest,
-  EvaluationResult,
-  GroupRequest,
-  GroupResult,
-  KeepProposalsRequest,
-  KeepReplayedRequest,
-  KeepVariationsRequest,
-  KeepVersionRequest,
-  KeptProposals,
-  KeptVariations,
-  MovingTask,
-  RelabelRequest,
-  RelabelResult,
-  ReplayRequest,
-  RetentionRequest,
-  RewardedProposals,
-  RewardProposalsRequest,
   ScoreRequest,
   ScoreResult,
-  Span,
   StoredRequest,
   StoredResult,
-  SynthesizeRequest,
-  SynthesizeResult,
+} from '../../../../core/requests/batch.ts';
+import type {
+  KeepReplayedRequest,
+  KeepVersionRequest,
+  MovingTask,
+  ReplayRequest,
   TakenGroups,
   TakeRequest,
-  TrainRequest,
-  TrainResult,
+} from '../../../../core/requests/collect.ts';
+import type {
+  DemonstrationsRequest,
+  SynthesizeRequest,
+  SynthesizeResult,
+} from '../../../../core/requests/demonstrations.ts';
+import type { EvaluationRequest, EvaluationResult } from '../../../../core/requests/evaluation.ts';
+import type {
+  KeepVariationsRequest,
+  KeptVariations,
   VariedFailures,
   VaryFailuresRequest,
-} from '../../../../core/requests.ts';
+} from '../../../../core/requests/from-failures.ts';
+import type { TrainRequest, TrainResult } from '../../../../core/requests/learner.ts';
+import type { GroupRequest } from '../../../../core/requests/rollout.ts';
+import type { RetentionRequest } from '../../../../core/requests/run.ts';
+import type {
+  KeepProposalsRequest,
+  KeptProposals,
+  RewardedProposals,
+  RewardProposalsRequest,
+} from '../../../../core/requests/self-play.ts';
+import type { Span } from '../../../../core/requests/span.ts';
+import type { GroupResult, RelabelRequest, RelabelResult } from '../../../../core/requests/verification.ts';
 import { noBehaviour } from '../../../../core/training/behaviour.ts';
 import type { FailureFacts, StepFacts, SynthesisFacts } from '../../../../core/training/step-facts.ts';
 import { reportOf } from '../../../../core/training/step-report.ts';

@@ -1,7 +1,8 @@
 import { algorithmWith } from '../../../support/algorithm.ts';
 import { describe, expect, test } from 'vitest';
 import { noOutcomes } from '../../../../core/episode/outcome.ts';
-import type { GroupRequest, GroupResult } from '../../../../core/requests.ts';
+import type { GroupRequest } from '../../../../core/requests/rollout.ts';
+import type { GroupResult } from '../../../../core/requests/verification.ts';
 import type { RlStageSpec } from '../../../../core/schema/stages/rl.ts';
 import { trainStage } from '../../../../core/training/stage.ts';
 import type { StageState } from '../../../../core/training/stage.ts';

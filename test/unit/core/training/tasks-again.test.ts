@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RandomStream } from '../../../../core/random.ts';
 import type { TaskRef } from '../../../../core/refs.ts';
-import type { TriedTask } from '../../../../core/requests.ts';
+import type { TriedTask } from '../../../../core/requests/verification.ts';
 import { drawTasks } from '../../../../core/training/task-draw.ts';
 import { drawAgain, failedTasksOf, waitAgain, withoutTasks } from '../../../../core/training/tasks-again.ts';
 import type { WaitingTask } from '../../../../core/training/tasks-again.ts';

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { normal, randomKey, RandomStream } from '../../../../core/random.ts';
 import { createDecoder } from '../../../../engine/decoder/decoder.ts';
 import { loadTensorflowBackend } from '../../../../engine/learner/tensorflow/backend.ts';
-import type { UpdatePlan } from '../../../../core/requests.ts';
+import type { UpdatePlan } from '../../../../core/requests/batch.ts';
 import type { SamplingMask, TrainBatch } from '../../../../engine/learner/contract.ts';
 import { createLocalLearner } from '../../../../engine/learner/local-learner.ts';
 import { tokenLogprobs } from '../../../../engine/learner/model/token-logprobs.ts';
