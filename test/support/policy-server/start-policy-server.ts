@@ -1,9 +1,9 @@
-import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Json } from '../../../core/json/json.ts';
+import { spawnServer } from '../spawn-server.ts';
 import type { Fault } from './faults.ts';
 
 export interface PolicyServerOptions {
@@ -125,9 +125,7 @@ export class PolicyServer {
       ...(blockSize === undefined ? [] : ['--block-size', String(blockSize)]),
       ...(faults === undefined ? [] : ['--faults', JSON.stringify(faults)]),
     ];
-    const child = spawn(process.execPath, ['--import', 'tsx', MAIN, ...args], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    const child = spawnServer(MAIN, args);
     this.child = child;
     let complaints = '';
     child.stderr.on(

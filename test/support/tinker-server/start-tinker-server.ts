@@ -1,9 +1,9 @@
-import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Answer } from '../policy-server/http.ts';
+import { spawnServer } from '../spawn-server.ts';
 
 export type TinkerFlag = '--grad-clip' | '--seq-id' | '--mean' | '--protobuf' | `--key=${string}`;
 
@@ -78,9 +78,10 @@ export class TinkerServer {
   private async up(port: string): Promise<void> {
     const { model, state, flags = [] } = this.options;
     const main = path.join(import.meta.dirname, 'main.ts');
-    const args = ['--import', 'tsx', main, '--model', model, '--state', state, '--port', port, ...flags];
-    this.child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-    for await (const line of createInterface(this.child.stdout!)) {
+    const child = spawnServer(main, ['--model', model, '--state', state, '--port', port, ...flags]);
+    this.child = child;
+    child.stderr.pipe(process.stderr);
+    for await (const line of createInterface(child.stdout)) {
       this.url = `http://127.0.0.1:${(JSON.parse(line) as { port: number }).port}`;
       return;
     }
