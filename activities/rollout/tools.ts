@@ -40,6 +40,11 @@ export function createTools(deps: ToolDependencies, heartbeats?: Heartbeats) {
     async callTool({ run, call, part }: CallToolRequest): Promise<CallToolResult> {
       const start = Date.now();
       const alive: Alive = { context: Context.current(), heartbeats };
+      const key = observationKey(run, call.id);
+      // A worker that was lost may have kept the answer before it could report it.
+      const before = await patiently(alive, () => deps.store.head(key));
+      if (before)
+        return { observation: before, spans: [{ part: 'tool', start, end: Date.now() }], incidents: [] };
       const page = await patiently(alive, () => deps.store.read(part, pages));
       const { task, episode } = episodeOf(page, call);
       const { status } = episode;
@@ -56,7 +61,6 @@ export function createTools(deps: ToolDependencies, heartbeats?: Heartbeats) {
       const asked = { call: status.call, session: sessionOf(about, episode), tools };
       const answer = await attemptCalls(alive, environment, call, asked, incidents);
       const { observation, session } = await patiently(alive, () => putImages(deps.store, run, answer));
-      const key = observationKey(run, call.id);
       const called = { ...observation, ...(session && { session }) };
       const kept = await patiently(alive, () => deps.store.putIfAbsent(key, observations, called));
       return {

@@ -7,9 +7,8 @@ import { assertSpeaks } from '../../spec/assert-speaks.ts';
 import { parseSpec } from '../../spec/parse-spec.ts';
 import { loadModelFiles } from '../../store/training/checkpoints.ts';
 import { checkpointOf } from '../../store/training/find-checkpoints.ts';
-import { runKey } from '../../store/keys.ts';
 import type { ObjectStore } from '../../store/objects/object-store.ts';
-import { runClaims } from '../../store/run/run-claim.ts';
+import { claimRun } from '../../store/run/claim-run.ts';
 import type { RunClaim } from '../../store/run/run-claim.ts';
 import type { CurriculumDependencies } from './dependencies.ts';
 import { assertDemonstrable } from './demonstrations.ts';
@@ -71,7 +70,8 @@ const MOST_RUNS = 1000;
 /**
  * The spec under the first of `name`, `name.2`, `name.3`, … that is free or already this execution's, as it was when the
  * name was claimed: which checkpoint is the newest of another run, say, is decided then. Objects are written once, so
- * a second run under the name of an earlier one would take over what that one left. `isOwn` says of what else a claim
+ * a second run under the name of an earlier one would take over what that one left, and a name is not free while anything
+ * lies under it. `isOwn` says of what else a claim
  * is one's own.
  */
 export async function claimName<Spec extends CurriculumSpec>(
@@ -83,9 +83,9 @@ export async function claimName<Spec extends CurriculumSpec>(
 ): Promise<Spec> {
   for (let i = 1; i <= MOST_RUNS; i++) {
     const run = i === 1 ? spec.run : `${spec.run}.${i}`;
-    const { value: owner } = await store.putIfAbsent(runKey(run), runClaims, { ...by, spec }, { signal });
+    const owner = await claimRun(store, run, { ...by, spec }, { signal });
     // Only a spec of this kind is written by this execution.
-    if (owner.spec && (owner.execution === by.execution || isOwn(owner)))
+    if (owner?.spec && (owner.execution === by.execution || isOwn(owner)))
       return { ...(owner.spec as Spec), run };
   }
   throw new GradusError(

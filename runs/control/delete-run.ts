@@ -79,13 +79,13 @@ export async function planDeletion({ store, temporal }: Sources, run: string): P
 }
 
 /**
- * Deletes what was planned: what Temporal has first, the claim to the name last, so that one which was interrupted is gone
+ * Deletes a run that was looked at: what Temporal has first, the claim to the name last, so that one which was interrupted is gone
  * on with by the same command. Throws GradusError('store', 'in-use') where something is in its way, and GradusError('store',
  * 'another-run') where the name is another run's by now.
  */
 export async function deleteRun(
   sources: Sources,
-  { run, executions, objects, owner, refusals }: Deletion,
+  { run, executions, owner, refusals }: Deletion,
 ): Promise<void> {
   if (refusals.length > 0) throw new GradusError('store', 'in-use', refusals.join('\n'));
   const { store, temporal } = sources;
@@ -96,8 +96,14 @@ export async function deleteRun(
   if (!isFileName(run)) return;
   const key = runKey(run);
   const claim = await claimOf(store, key);
-  if (!isStillOf(run, owner, claim)) return;
-  await store.remove(objects.filter((one) => one !== key));
+  const others = async () =>
+    (await store.list(runPrefix(run))).map((one) => one.key).filter((one) => one !== key);
+  // Again, for an activity that was not called off in time may have written more.
+  for (let left = await others(); left.length > 0; left = await others()) {
+    // Whose the name is was looked at after the list was made: what begins later is not on it.
+    if (!isStillOf(run, owner, await claimOf(store, key))) return;
+    await store.remove(left);
+  }
   // What it needed of other runs it needs no more.
   await store.remove(checkpointsNamed(claim).map((other) => pinsKey(other, run)));
   if (isStillOf(run, owner, await claimOf(store, key))) await store.remove([key]);

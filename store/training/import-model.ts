@@ -16,6 +16,7 @@ import { saveCheckpoint, textOf } from './checkpoints.ts';
 import type { PolicyContent } from './checkpoints.ts';
 import { runKey } from '../keys.ts';
 import { CREATED_BY } from './manifest.ts';
+import { claimRun } from '../run/claim-run.ts';
 import { runClaims } from '../run/run-claim.ts';
 import type { RunClaim } from '../run/run-claim.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
@@ -70,7 +71,7 @@ const nameTaken = (name: string): GradusError =>
   new GradusError(
     'store',
     'name-taken',
-    `a run or another model is called "${name}" in this store: choose another name with --as`,
+    `a run or another model is called "${name}" in this store, or one that was deleted has left something there: choose another name with --as`,
   );
 
 export interface Imported {
@@ -94,8 +95,8 @@ export async function saveImported(
   for (const bytes of files.values()) content.update(bytes);
   for (const { data } of weights.values()) content.update(data);
   const claim: RunClaim = { import: content.digest('hex'), spec: null };
-  const { value: taken } = await store.putIfAbsent(runKey(name), runClaims, claim, options);
-  if (taken.import !== claim.import) throw nameTaken(name);
+  const taken = await claimRun(store, name, claim, options);
+  if (taken?.import !== claim.import) throw nameTaken(name);
   const ref = await saveCheckpoint(
     store,
     { run: name, stage: 'import', step: 0, parent, backend: 'none', createdBy: CREATED_BY, state, files },

@@ -3,9 +3,9 @@ import type { CheckpointRef } from '../../core/refs.ts';
 import { openHfDirectory } from '../../engine/hf-directory.ts';
 import { writeSafetensors } from '../../engine/safetensors/safetensors.ts';
 import { sha256Hex } from '../digest.ts';
-import { checkpointFolder, runKey } from '../keys.ts';
+import { checkpointFolder } from '../keys.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
-import { runClaims } from '../run/run-claim.ts';
+import { claimRun } from '../run/claim-run.ts';
 import type { RunClaim } from '../run/run-claim.ts';
 import { assertUsable } from './import-model.ts';
 import { CREATED_BY, manifests, policyVersion, WEIGHTS_ELSEWHERE } from './manifest.ts';
@@ -27,9 +27,13 @@ export async function importTokenizer(
 ): Promise<{ run: string; ref: CheckpointRef }> {
   const { run, weights, instead, files } = await readTokenizer(folder, name);
   const claim: RunClaim = { import: weights, spec: null };
-  const { value: taken } = await store.putIfAbsent(runKey(run), runClaims, claim, options);
-  if (taken.import !== weights)
-    throw new GradusError('store', 'name-taken', `a run is called "${run}" in this store: give --as`);
+  const taken = await claimRun(store, run, claim, options);
+  if (taken?.import !== weights)
+    throw new GradusError(
+      'store',
+      'name-taken',
+      `a run is called "${run}" in this store, or one that was deleted has left something there: give --as`,
+    );
   const at = checkpointFolder(run, 0, weights);
   const contents = new Map([
     ...files,

@@ -56,6 +56,8 @@ export interface LadderState {
   inFlight: number[];
   /** Steps whose late verdicts the learner may still hear of. */
   recent: StepGroups[];
+  /** The last step of each stage that was settled; absent where an older version has carried over. */
+  settled?: Record<string, number>;
   /** Digests by tier that came since a step last settled. */
   came: string[][];
   requests: EscalationRequest[];

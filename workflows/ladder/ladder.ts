@@ -176,6 +176,8 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   /** Escalates a step, from the tier that it waits for on where it waits for one. */
   async function serve(request: EscalationRequest): Promise<void> {
     const { stage, step, groups } = request;
+    // A run that was reset asks once more. What its steps cost, and what was heard since, is booked already.
+    if (step <= (state.settled?.[stage] ?? 0)) return answerAgain(request);
     if (stage !== state.stage) {
       state.stage = stage;
       // What is still under way was promised by the stage before.
@@ -184,15 +186,6 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     // Of a stage they stay the same, unless a person has changed them since its last step.
     state.budgets = tiers.map(({ verifier, budget }) => request.budgets[verifier] ?? budget);
     const now: StepGroups = { stage, step, groups };
-    const escalating = (decision: string) => ({
-      run,
-      decision,
-      verification,
-      calibrations: state.calibrations,
-      steps: [...state.recent, now],
-      came: state.came,
-      ledger: place(),
-    });
     const begun = state.waiting;
     if (begun && (await waitFor(begun)) === 'continues as new') return;
     for (let tier = (begun?.rung ?? 0) + 1; tier < tiers.length; tier++) {
@@ -202,7 +195,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
         // What has come must be heard, or it would be asked for again.
         while (entries.length > 0) await writeDown();
         const plan = await ladderActivities.planClimb({
-          ...escalating(`${tier}-${round}`),
+          ...deciding(`${tier}-${round}`, now),
           rung: tier,
           again: round > 0,
           budget,
@@ -229,7 +222,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     while (entries.length > 0) await writeDown();
     if (gone) return;
     for (const one of Object.values(state.asked)) one.late = true;
-    const settling = { ...escalating('settled'), reward: request.reward };
+    const settling = { ...deciding('settled', now), reward: request.reward };
     state.came = tiers.map(() => []);
     const { totals, calibrations, settled, ...answer } = await ladderActivities.settleClimb(settling);
     state.calibrations = calibrations;
@@ -240,7 +233,30 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       ...one,
       settled: one.groups.map((ref, i) => settled[ref.key] ?? one.settled?.[i] ?? ref),
     }));
+    state.settled = { ...state.settled, [stage]: step };
     await reply(request, { id: request.id, ...answer });
+  }
+
+  /** As the step was settled first, which is kept under its name. */
+  async function answerAgain(request: EscalationRequest): Promise<void> {
+    const { stage, step, groups, reward } = request;
+    const {
+      totals: _,
+      calibrations: __,
+      settled: ___,
+      ...answer
+    } = await ladderActivities.settleClimb({
+      ...deciding('settled', { stage, step, groups }),
+      reward,
+    });
+    await reply(request, { id: request.id, ...answer });
+  }
+
+  /** What a decision of a step follows from. */
+  function deciding(decision: string, now: StepGroups) {
+    const { calibrations, came } = state;
+    const steps = [...state.recent, now];
+    return { run, decision, verification, calibrations, steps, came, ledger: place() };
   }
 
   /** Until a tier has answered all that the step asks of it, its time is up, or this execution's history is full. */

@@ -1,9 +1,11 @@
+import { MockActivityEnvironment } from '@temporalio/testing';
 import { expect, test } from 'vitest';
 import { createAssessment } from '../../../activities/ladder/assessment.ts';
 import { createCurriculum } from '../../../activities/training/curriculum.ts';
 import { createTraining } from '../../../activities/training/learner.ts';
 import { createLadder } from '../../../activities/ladder/ladder.ts';
 import { createRollout } from '../../../activities/rollout/rollout.ts';
+import { createTools } from '../../../activities/rollout/tools.ts';
 import { loadBatch, putBatch } from '../../../store/training/batches.ts';
 import { readChanges } from '../../../store/run/changes.ts';
 import { saveCheckpoint } from '../../../store/training/checkpoints.ts';
@@ -15,7 +17,7 @@ import { createVerification } from '../../../activities/verification/verifiers.t
 import { noCalibration } from '../../../core/ladder/calibration.ts';
 import type { AssessRequest, PlanRequest } from '../../../core/ladder/requests.ts';
 import type { TrainRequest } from '../../../core/requests/learner.ts';
-import type { AdvanceProgress } from '../../../core/requests/rollout.ts';
+import type { AdvanceProgress, CallToolRequest, CallToolResult } from '../../../core/requests/rollout.ts';
 import type { StoredChange } from '../../../core/run-change.ts';
 import type { Learner, TrainBatch, TrainState } from '../../../engine/learner/contract.ts';
 import { defineEnvironment } from '../../../environments/contract/environment.ts';
@@ -209,6 +211,43 @@ test('the calls that are due are those of the part that is kept, though the epis
     (turn) => turn.length,
   );
   expect(told).toEqual(tokens.map((sampled) => ({ done: 1, total: 1, tokens: sampled })));
+});
+
+test('a long call whose answer is kept is not made again', async () => {
+  let calls = 0;
+  const slow = slowCalculatorEnvironment({ seconds: 0, failureProbability: 0 });
+  const [tool] = slow.tools;
+  const environment = defineEnvironment({
+    ...slow,
+    tools: [
+      {
+        ...tool!,
+        run: (...asked) => {
+          calls++;
+          return tool!.run!(...asked);
+        },
+      },
+    ],
+  });
+  const known = inThisProcess([environment]);
+  const group = groupRequest('calls', [{ ...task(0), environment: environment.name }]);
+  const policies = poolSaying(
+    '<tool_call>{"name":"calculator","arguments":{"expression":"7*3"}}</tool_call>',
+  );
+  const rollout = createRollout({ store, policies, environments: known });
+  const { pages } = await rollout.advance({ group }, signal);
+  const [call] = await rollout.dueCalls({ group, page: pages[0]! }, signal);
+  const { callTool } = createTools({ store, environments: known });
+  const attempt = () =>
+    new MockActivityEnvironment().run<[CallToolRequest], CallToolResult, typeof callTool>(callTool, {
+      run: group.run,
+      call: call!,
+      part: pages[0]!,
+    });
+  const first = await attempt();
+  const second = await attempt();
+  expect(second.observation).toEqual(first.observation);
+  expect(calls).toBe(1);
 });
 
 test('a change of a run is kept once, whoever brings it again, and another one gets the next number', async () => {

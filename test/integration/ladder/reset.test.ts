@@ -56,3 +56,23 @@ test('what came after the steps the first time, and between them the second, is 
   expect(heard(again.entries)).toHaveLength(2 * heard(once.entries).length);
   expect(again.totals['near']).toMatchObject({ computed: 0, shared: heard(once.entries).length });
 }, 600_000);
+
+test('a run that is reset while its ladder goes on is answered as before, and takes no budget and no place twice', async () => {
+  const { runs, hold, status, ladderEnd } = installation;
+  const letGo = await hold('near');
+  const near = { verifier: 'near', passAtLeast: 0.5, wait: false, concurrency: 2, budget: { count: 6 } };
+  const handle = await runs.start('alive', ladderSpec([near], { seed: 7, maxSteps: 3 }));
+  const first = await handle.result();
+  const once = await status('alive');
+  // Both places are taken, and others wait for them.
+  expect(once!.waiting).toBeGreaterThan(2);
+  await resetToBegin(handle);
+  const second = await runs.client.workflow.getHandle<typeof curriculum>('alive').result();
+  expect(second.checkpoint).toEqual(first.checkpoint);
+  expect(await status('alive')).toEqual(once);
+  await letGo();
+  const { budgets, totals, waiting } = await ladderEnd('alive');
+  expect(waiting).toBe(0);
+  expect(budgets['near']!.account).toMatchObject({ count: once!.waiting, reserved: { count: 0 } });
+  expect(totals['near']!.computed).toBe(once!.waiting);
+}, 600_000);

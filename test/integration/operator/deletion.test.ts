@@ -1,10 +1,13 @@
 import { afterAll, expect, test } from 'vitest';
+import { z } from 'zod';
 import { deleteRun, planDeletion } from '../../../runs/control/delete-run.ts';
 import { readRuns } from '../../../runs/overview/runs.ts';
 import type { Sources } from '../../../runs/sources.ts';
 import { whyOf } from '../../../runs/overview/why.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { pinCheckpoints } from '../../../store/training/retention.ts';
+import { claimRun } from '../../../store/run/claim-run.ts';
+import { jsonCodec } from '../../../store/codec.ts';
 import { keepForgottenRun } from '../../support/forgotten-run.ts';
 import { until } from '../../support/run-client.ts';
 import { DELETES_SOON, startTestInstallation } from '../../support/test-installation.ts';
@@ -109,4 +112,25 @@ test('a deletion that is killed anywhere can be looked at, and is gone on with; 
   await expect(deleteRun(sources, plan)).rejects.toThrow('another run has begun under its name');
   expect(await allKeys()).toEqual(another);
   await deleteRun(sources, await planDeletion(sources, 'half'));
+});
+
+test('what an activity writes while its run is deleted goes, too; and a name under which something lies is given to nobody', async () => {
+  const others = await store.list('');
+  const codec = jsonCodec('what came late', z.object({ late: z.boolean() }));
+  const write = (step: number) =>
+    store.putIfAbsent(`runs/late/metrics/rl/${step}.json`, codec, { late: true });
+  await keepForgottenRun(store, 'late', 2);
+  const plan = await planDeletion(sources, 'late');
+  await write(3);
+  await deleteRun(sources, plan);
+  expect(await store.list('')).toEqual(others);
+
+  // A worker that stood still all the while.
+  await write(4);
+  const claim = { spec: null, import: 'a model' };
+  await expect(claimRun(store, 'late', claim)).resolves.toBeNull();
+  await deleteRun(sources, await planDeletion(sources, 'late'));
+  await expect(claimRun(store, 'late', claim)).resolves.toEqual(claim);
+  await expect(claimRun(store, 'late', { ...claim, import: 'another' })).resolves.toEqual(claim);
+  await deleteRun(sources, await planDeletion(sources, 'late'));
 });
