@@ -103,7 +103,8 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
     load: async () => (await import('./commands/operations.ts')).operationsCommand,
   },
   recompute: {
-    description: 'Makes a run again from its spec and from what its steps took, and says where the two part.',
+    description:
+      'Makes a run again from what its steps took, also an asynchronous one, and says where the two part.',
     load: async () => (await import('./commands/recompute.ts')).recomputeCommand,
   },
   compare: {

@@ -12,7 +12,17 @@ export function suggestion(
   if (valid.length === 0 || name.length > LONGEST_NAME) return '';
   const nearest = closest(name, [...valid]);
   const near = distance(name.toLowerCase(), nearest.toLowerCase()) <= most;
-  return near ? `; did you mean "${nearest}"?` : '';
+  const meant = near ? nearest : shortened(name, valid);
+  return meant === undefined ? '' : `; did you mean "${meant}"?`;
+}
+
+const SHORTEST_BEGINNING = 3;
+
+/** The one name that begins so: `async` is `asynchronous`. */
+function shortened(name: string, valid: readonly string[]): string | undefined {
+  if (name.length < SHORTEST_BEGINNING) return undefined;
+  const longer = valid.filter((one) => one.toLowerCase().startsWith(name.toLowerCase()));
+  return longer.length === 1 ? longer[0] : undefined;
 }
 
 /** The nearest name, and all where none is near. */

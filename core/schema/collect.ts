@@ -31,6 +31,9 @@ const MOST_BEGUN = 128;
 /** Tasks that are rolled out at once. */
 const MOST_IN_FLIGHT = 4096;
 
+/** Tasks of later steps: their names are carried along, and Temporal takes no more than 2 MiB. */
+const MOST_AHEAD = 4096;
+
 /** Tasks and objects of earlier steps that a stage carries along. */
 const MOST_BUFFERED = 4096;
 const MOST_OBJECTS = 512;
@@ -297,10 +300,10 @@ export function checkCollect(
         `begins up to ${workflows} child workflows before a step takes them, at most ${MOST_BEGUN}: lower it, or raise groupsPerWorkflow`,
       );
     const tasksAhead = (maxStaleness + 1) * groupsPerStep;
-    if (tasksAhead > MOST_IN_FLIGHT)
+    if (tasksAhead > MOST_AHEAD)
       refuse(
         [...at, 'maxStaleness'],
-        `has up to ${tasksAhead} tasks in flight, whose names are carried along, at most ${MOST_IN_FLIGHT}: lower it, or groupsPerStep`,
+        `has up to ${tasksAhead} tasks in flight, whose names are carried along, at most ${MOST_AHEAD}: lower it, or groupsPerStep`,
       );
     const together = Math.min(groupsPerStep, groupsPerWorkflow);
     if (inFlight !== undefined && inFlight < together)
@@ -320,6 +323,12 @@ export function checkCollect(
       refuse(
         [...at, 'lag'],
         `begins ${workflows} child workflows before their turn, at most ${MOST_BEGUN}: lower it, or raise groupsPerWorkflow`,
+      );
+    const tasksAhead = collect.lag * (1 + refills) * groupsPerStep;
+    if (tasksAhead > MOST_AHEAD)
+      refuse(
+        [...at, 'lag'],
+        `has up to ${tasksAhead} tasks before their turn, whose names are carried along, at most ${MOST_AHEAD}: lower it, or groupsPerStep`,
       );
   }
   if (collect.kind === 'replay' && collect.part > 0) {

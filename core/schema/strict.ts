@@ -84,6 +84,10 @@ function problemsOf(
   if (issue.code === 'invalid_type' && isWhole(issue)) {
     return [{ path, message: `expected ${expected(issue)}, received ${JSON.stringify(issue.input)}` }];
   }
+  if (issue.code === 'invalid_type' && issue.expected === 'object' && typeof issue.input === 'string') {
+    const instead = asObject(issue.input, schemasAt(schema, written, path));
+    return [{ path, message: `${inWords(issue)}${instead}` }];
+  }
   if (issue.code === 'unrecognized_keys') {
     const owners = schemasAt(schema, written, path);
     const value = path.reduce<unknown>(inside, written);
@@ -96,11 +100,12 @@ function problemsOf(
     return [{ path, message: oneOf(issue.values, issue.input) }];
   }
   if (issue.code === 'invalid_key') {
-    return issue.issues.map(({ message }) => ({ path, message: `is no name for this: ${message}` }));
+    return issue.issues.map((one) => ({ path, message: `is no name for this: ${inWords(one)}` }));
   }
   if (issue.code === 'invalid_union' && 'options' in issue && issue.options) {
     const kinds = issue.options.filter((option) => option !== undefined);
-    const problem = { path, message: oneOf(kinds, path.reduce<unknown>(inside, written)) };
+    const was = path.reduce<unknown>(inside, written);
+    const problem = { path, message: `${was === undefined ? 'is missing: ' : ''}${oneOf(kinds, was)}` };
     return [problem, ...misspelt(path, written)];
   }
   if (issue.code === 'invalid_union' && issue.errors.length > 0) {
@@ -110,7 +115,40 @@ function problemsOf(
     const [meant] = issue.errors.toSorted((a, b) => depth(b) - depth(a) || a.length - b.length);
     return meant!.flatMap((one) => problemsOf(schema, written, one, path));
   }
-  return [{ path, message: issue.message.replace(/^Invalid input: /, '') }];
+  return [{ path, message: inWords(issue) }];
+}
+
+/** What a bound counts. */
+const UNITS: Readonly<Record<string, string>> = {
+  number: '',
+  int: '',
+  string: ' characters',
+  array: ' elements',
+};
+
+/** An issue as a schema words it, where it has words of its own; a bound that was passed, and by what, in ours. */
+function inWords(issue: z.core.$ZodIssue): string {
+  const isBound = issue.code === 'too_small' || issue.code === 'too_big';
+  if (!isBound || !/^Too (small|big)/.test(issue.message) || !(issue.origin in UNITS))
+    return issue.message.replace(/^Invalid input: /, '');
+  const unit = UNITS[issue.origin]!;
+  const [limit, side] =
+    issue.code === 'too_small'
+      ? [issue.minimum, issue.inclusive === false ? 'more than' : 'at least']
+      : [issue.maximum, issue.inclusive === false ? 'less than' : 'at most'];
+  const was = typeof issue.input === 'number' ? `, not ${issue.input}` : '';
+  return unit === '' ? `must be ${side} ${limit}${was}` : `must have ${side} ${limit}${unit}`;
+}
+
+/** A kind that was written in place of the object that has it: what to write instead. */
+function asObject(was: string, schemas: readonly Schema[]): string {
+  for (const schema of schemas.map(unwrap)) {
+    if (!(schema instanceof z.ZodDiscriminatedUnion)) continue;
+    const { discriminator } = schema.def;
+    const names = schema.options.flatMap((option) => literalOf(option, schema) ?? []);
+    if (names.includes(was)) return `: write { "${discriminator}": "${was}" }`;
+  }
+  return '';
 }
 
 /** Where a field is missing that tells kinds apart, what may have been meant for it: other fields cannot be told without. */
@@ -199,11 +237,9 @@ function ofOtherKinds(key: string, owner: Schema, value: unknown): string[] {
   const { discriminator } = union.def;
   const named = (branches: readonly Schema[]): string =>
     branches
-      .flatMap((branch) => {
-        const kind = unwrap(kindOf(branch, union)!);
-        return kind instanceof z.ZodLiteral ? [JSON.stringify(kind.value)] : [];
-      })
-      .join(', ');
+      .flatMap((branch) => literalOf(branch, union) ?? [])
+      .map((name) => JSON.stringify(name))
+      .join(' or ');
   return [`is a field of ${discriminator} ${named(having)}, and this is of ${discriminator} ${named(meant)}`];
 }
 
@@ -258,6 +294,13 @@ const kindOf = (branch: Schema, { def }: z.ZodDiscriminatedUnion): Schema | unde
   const inner = unwrap(branch);
   return inner instanceof z.ZodObject ? (inner.shape[def.discriminator] as Schema) : undefined;
 };
+
+/** The name of a branch. */
+function literalOf(branch: Schema, union: z.ZodDiscriminatedUnion): string | undefined {
+  const field = kindOf(branch, union);
+  const kind = field && unwrap(field);
+  return kind instanceof z.ZodLiteral ? String(kind.value) : undefined;
+}
 
 function unwrap(schema: Schema): Schema {
   let at = schema;

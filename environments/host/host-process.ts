@@ -264,7 +264,7 @@ export class HostProcess {
         reject(error);
       };
       const within = (ms: number): NodeJS.Timeout =>
-        setTimeout(() => this.die('hung', `did not load in ${ms / 1000} s`), ms);
+        setTimeout(() => this.die('hung', `took longer than ${ms / 1000} s`), ms);
       let timer = within(START_MS);
       const ended = (): void => {
         const how = this.death?.message ?? 'ended';
@@ -272,7 +272,9 @@ export class HostProcess {
           new GradusError(
             'environment',
             'module',
-            `${this.loading || 'The host of environments'} ${how} while it was loaded: fix it`,
+            this.loading === ''
+              ? `the host of environments ${how} before it could load anything: the machine may have too much else to do, or too little memory. Try again`
+              : `${this.loading} ${how} while it was loaded: fix it`,
             { retryable: this.loading === '' },
           ),
         );

@@ -60,7 +60,7 @@ test.each([
     { run: 'my-run', budget: {} },
     'budget: names no limit: give count, seconds or usd',
   ],
-  ['a limit below zero', { run: 'my-run', budget: { usd: -1 } }, 'budget.usd: Too small'],
+  ['a limit below zero', { run: 'my-run', budget: { usd: -1 } }, 'budget.usd: must be at least 0, not -1'],
   [
     'what holds for steps',
     { run: 'my-run', budget: { count: 1, perStep: 1 } },

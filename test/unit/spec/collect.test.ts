@@ -118,6 +118,13 @@ describe('a pipelined stage', () => {
       { groupsPerStep: 64, groupsPerWorkflow: 2 },
       'collect.lag: begins 512 child workflows before their turn, at most 128',
     ],
+    [
+      'tasks whose names would be more than can be carried along',
+      8,
+      { kind: 'vtrace' },
+      { groupsPerStep: 1024, groupsPerWorkflow: 128 },
+      'collect.lag: has up to 8192 tasks before their turn, whose names are carried along, at most 4096',
+    ],
     ['a lag beyond any use', 17, { kind: 'vtrace' }, {}, 'collect.lag'],
   ])('refuses %s', (_, lag, algorithm, other, message) => {
     expect(() => pipelined(lag, algorithm, other)).toThrow(message);

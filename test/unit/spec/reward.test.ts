@@ -196,12 +196,12 @@ describe('a reward is refused, with the path and what to write,', () => {
     [
       'for a field of another rule',
       rule({ kind: 'overlong', buffer: 16, target: 3 }),
-      'reward.rules[0].target: is a field of kind "linear-length", "sigmoid-length", and this is of kind "overlong"',
+      'reward.rules[0].target: is a field of kind "linear-length" or "sigmoid-length", and this is of kind "overlong"',
     ],
     [
       'for a rule without a weight',
       { rules: [{ kind: 'confidence', weight: 0 }] },
-      'reward.rules[0].weight: Too small: expected number to be >0',
+      'reward.rules[0].weight: must be more than 0, not 0',
     ],
     [
       'for an ensemble that nobody asks',

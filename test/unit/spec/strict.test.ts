@@ -89,7 +89,7 @@ describe('what stands in the wrong place is refused with the right one:', () => 
     [
       'a field of another kind',
       [supervised, { ...rl, maxRounds: 3 }],
-      'stages[1].maxRounds: is a field of kind "supervised", "reward", and this is of kind "rl"',
+      'stages[1].maxRounds: is a field of kind "supervised" or "reward", and this is of kind "rl"',
     ],
     [
       'a field of the kind that a stage is which does not say',
@@ -99,12 +99,12 @@ describe('what stands in the wrong place is refused with the right one:', () => 
     [
       'a field of another kind, or one level too high',
       [supervised, { ...rl, minibatch: 32 }],
-      'stages[1].minibatch: is a field of kind "supervised", "reward", and this is of kind "rl"; did you mean "algorithm.minibatch"?',
+      'stages[1].minibatch: is a field of kind "supervised" or "reward", and this is of kind "rl"; did you mean "algorithm.minibatch"?',
     ],
     [
       'a field of another method',
       [supervised, { ...rl, algorithm: { lambda: 0.9 } }],
-      'stages[1].algorithm.lambda: is a field of kind "ppo", "starpo-s", "vtrace", and this is of kind "grpo"',
+      'stages[1].algorithm.lambda: is a field of kind "ppo" or "starpo-s" or "vtrace", and this is of kind "grpo"',
     ],
     [
       'a field one level too high',
@@ -112,9 +112,29 @@ describe('what stands in the wrong place is refused with the right one:', () => 
       'stages[1].learningRate: unknown field; did you mean "optimizer.learningRate"?',
     ],
     [
+      'a kind in place of the object that has it',
+      [supervised, { ...rl, collect: 'pipelined' }],
+      'stages[1].collect: expected object, received string: write { "kind": "pipelined" }',
+    ],
+    [
+      'the beginning of a kind',
+      [supervised, { ...rl, collect: { kind: 'async' } }],
+      expect.stringMatching(/^stages\[1\]\.collect\.kind: must be .*; did you mean "asynchronous"\?$/),
+    ],
+    [
+      'an object without its kind',
+      [supervised, { ...rl, collect: { lag: 1 } }],
+      expect.stringMatching(/^stages\[1\]\.collect\.kind: is missing: must be "/),
+    ],
+    [
+      'a number beyond its bound',
+      [supervised, { ...rl, collect: { kind: 'asynchronous', maxStaleness: -1 } }],
+      'stages[1].collect.maxStaleness: must be at least 0, not -1',
+    ],
+    [
       'a key that is no name',
       [supervised, { ...rl, budgets: { '': { count: 1 } } }],
-      'stages[1].budgets[""]: is no name for this: Too small: expected string to have >=1 characters',
+      'stages[1].budgets[""]: is no name for this: must have at least 1 characters',
     ],
   ])('%s', (_, stages, problem) => {
     expect(problems(stages)).toEqual([problem]);
@@ -148,7 +168,7 @@ describe('what stands in the wrong place is refused with the right one:', () => 
 
 test('the field that tells kinds apart is named where it is misspelt', () => {
   expect(problems([supervised, { ...rl, collect: { knid: 'tree', roots: 2 } }])).toEqual([
-    'stages[1].collect.kind: must be "on-policy" or "pipelined" or "asynchronous" or "replay" or "stored" or "tree"',
+    'stages[1].collect.kind: is missing: must be "on-policy" or "pipelined" or "asynchronous" or "replay" or "stored" or "tree"',
     'stages[1].collect.knid: unknown field; did you mean "kind"?',
   ]);
 });
