@@ -3,7 +3,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Command } from 'commander';
 import { GradusError, messageOf } from '../../core/errors.ts';
-import { commandLine } from '../../core/installation.ts';
+import { commandLine, IN_CHECKOUT } from '../../core/installation.ts';
 import { isThere } from '../is-there.ts';
 import { ownManifest } from '../own-manifest.ts';
 import { print } from '../printable.ts';
@@ -31,7 +31,9 @@ export function initCommand(): Command {
         const files = await writeRecipe(process.cwd(), recipe);
         files.push(...(await writeDotfiles(process.cwd())));
         print(`wrote ${files.join(', ')}\n`);
-        print(`Next: README.md says what they are, and "${commandLine('train warm-start.json')}" begins.`);
+        // Of a checkout its scripts run there, wherever the specs were written.
+        const spec = IN_CHECKOUT ? path.resolve('warm-start.json') : 'warm-start.json';
+        print(`Next: README.md says what they are, and "${commandLine(`train ${spec}`)}" begins.`);
         return;
       }
       const name = nameFrom(given ?? path.basename(process.cwd()));

@@ -66,6 +66,9 @@ async function step(command, args, env, whatNow) {
   }
 }
 
+/** How often a long step says that it goes on. */
+const STILL_MS = 60_000;
+
 const secondsSince = (from) => `${((Date.now() - from) / 1000).toFixed(1)} s`;
 
 /** Packages are current when this script, or npm itself, put them there for this very lock file. */
@@ -85,12 +88,21 @@ async function packages(lock) {
   // such a fetch.
   const env = { ...process.env, ONNXRUNTIME_NODE_INSTALL_CUDA: 'skip', npm_config_ignore_scripts: 'true' };
   // npm test and friends may run with NODE_ENV=production, which would leave out the test runner.
-  await step(
-    'npm',
-    ['ci', '--include=dev'],
-    env,
-    'Is the npm registry reachable? Then run the command again.',
+  const still = setInterval(
+    () =>
+      say(`still installing packages after ${secondsSince(from)}; npm's own log, in ~/.npm/_logs, says why`),
+    STILL_MS,
   );
+  try {
+    await step(
+      'npm',
+      ['ci', '--include=dev'],
+      env,
+      'Is the npm registry reachable? Then run the command again.',
+    );
+  } finally {
+    clearInterval(still);
+  }
   mkdirSync(modules, { recursive: true });
   writeFileSync(packagesStamp, sha256(lock));
   say(`packages installed in ${secondsSince(from)}`);
