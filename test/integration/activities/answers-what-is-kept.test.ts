@@ -237,13 +237,10 @@ test('a long call whose answer is kept is not made again', async () => {
   const rollout = createRollout({ store, policies, environments: known });
   const { pages } = await rollout.advance({ group }, signal);
   const [call] = await rollout.dueCalls({ group, page: pages[0]! }, signal);
-  const { callTool } = createTools({ store, environments: known });
-  const attempt = () =>
-    new MockActivityEnvironment().run<[CallToolRequest], CallToolResult, typeof callTool>(callTool, {
-      run: group.run,
-      call: call!,
-      part: pages[0]!,
-    });
+  const tools = createTools({ store, environments: known });
+  const asked: CallToolRequest = { run: group.run, call: call!, part: pages[0]! };
+  const attempt = (): Promise<CallToolResult> =>
+    new MockActivityEnvironment().run((request: CallToolRequest) => tools.callTool(request), asked);
   const first = await attempt();
   const second = await attempt();
   expect(second.observation).toEqual(first.observation);

@@ -11,7 +11,11 @@ test('a server of the tests ends with who started it, also where that is killed'
   const parent = spawn(
     process.execPath,
     [
-      ...['--import', 'tsx', '--input-type', 'module', '--eval'],
+      '--import',
+      'tsx',
+      '--input-type',
+      'module',
+      '--eval',
       `import { spawnServer } from '${SPAWN_SERVER}';
        const server = spawnServer('--eval', ['setInterval(() => {}, 1000); console.log("up")']);
        server.stdout.once('data', () => console.log(server.pid));`,
