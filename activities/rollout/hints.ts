@@ -5,6 +5,7 @@ import { succeeded } from '../../core/episode/reward.ts';
 import type { GradusError } from '../../core/errors.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { RewardSpec } from '../../core/schema/reward.ts';
+import { askByEnvironment } from '../../environments/host/ask-by-environment.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import type { HostCaller } from '../../environments/host/hosted-environment.ts';
@@ -28,18 +29,11 @@ export async function hintsFor(
     if (!episode) throw new RangeError(`no episode of ${JSON.stringify(ref)} has failed in ${group.id}`);
     return { ref, episode, evidence: evidenceOf(episode) };
   });
-  const hints: (string | GradusError)[] = [];
-  await Promise.all(
-    [...new Set(refs.map(({ environment }) => environment))].map(async (name) => {
-      const places = [...refs.keys()].filter((i) => refs[i]!.environment === name);
-      const answers = await environmentOf(environments, name).hints(
-        places.map((i) => failed[i]!),
-        asker,
-      );
-      answers.forEach((hint, n) => (hints[places[n]!] = hint));
-    }),
+  return askByEnvironment(
+    failed,
+    ({ ref }) => environmentOf(environments, ref.environment),
+    (environment, some) => environment.hints(some, asker),
   );
-  return hints;
 }
 
 /** What verifiers said that did not give their full score. */

@@ -1,6 +1,7 @@
 import { GradusError } from '../../core/errors.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { AskKinds } from '../../environments/host/asks.ts';
+import { askByEnvironment } from '../../environments/host/ask-by-environment.ts';
 import { environmentOf } from '../../environments/host/environment-of.ts';
 import type { Environments } from '../../environments/host/environment-of.ts';
 import type { HostCaller } from '../../environments/host/hosted-environment.ts';
@@ -51,9 +52,12 @@ export async function posedBy(
   const posed: Posed[] = [];
   let left = [...refs.keys()];
   const pose = async (): Promise<void> => {
-    const asked = left.map((i) => refs[i]!);
-    const questions = await posedOnce(environments, asked, asker);
-    questions.forEach((one, n) => (posed[left[n]!] = one));
+    const answers = await askByEnvironment(
+      left.map((i) => refs[i]!),
+      (ref) => environmentOf(environments, ref.environment),
+      (environment, some) => environment.tasks(some, asker),
+    );
+    answers.forEach((one, n) => (posed[left[n]!] = one));
     left = left.filter((i) => {
       const one = posed[i];
       return one instanceof GradusError && one.retryable;
@@ -66,24 +70,6 @@ export async function posedBy(
       // Why a task could not be posed its episodes say.
       if (!posed.includes(error as Posed)) throw error;
     },
-  );
-  return posed;
-}
-
-/** In order, with one question to each environment. */
-async function posedOnce(
-  environments: Environments,
-  refs: readonly TaskRef[],
-  asker: HostCaller,
-): Promise<Posed[]> {
-  const posed: Posed[] = [];
-  await Promise.all(
-    [...new Set(refs.map(({ environment }) => environment))].map(async (name) => {
-      const places = [...refs.keys()].filter((i) => refs[i]!.environment === name);
-      const asked = places.map((i) => refs[i]!);
-      const answers = await environmentOf(environments, name).tasks(asked, asker);
-      answers.forEach((task, n) => (posed[places[n]!] = task));
-    }),
   );
   return posed;
 }

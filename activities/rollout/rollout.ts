@@ -90,26 +90,16 @@ export function createRollout(given: RolloutDependencies) {
         };
         tell?.(advance.progress);
         const { agent } = request;
-        if (!agent)
+        let advanced = group;
+        if (agent) {
+          const asker = incidents.asker(signal);
+          advanced = await byAgents(deps, request, agent, lease, group, advance.progress, asker);
+        } else
           await together(signal, group.episodes, async (episode, shared) => {
             const followed = { task: group.tasks[episode.task]!, episode };
             await takeEpisode(deps, request, lease, followed, advance, incidents.asker(shared));
             advance.progress.done++;
           });
-        const advanced = agent
-          ? {
-              ...group,
-              ...(await byAgents(
-                deps,
-                request,
-                agent,
-                lease,
-                group,
-                advance.progress,
-                incidents.asker(signal),
-              )),
-            }
-          : group;
         const part = await deps.store.putIfAbsent(keyOf(request, 'start'), parts, advanced, { signal });
         const waiting = await Promise.all(
           waitingPages(part.value).map((page, i) =>

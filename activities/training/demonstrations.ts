@@ -9,6 +9,7 @@ import { malformedObservation } from '../../engine/dialect/malformed.ts';
 import { EventLoopTurns } from '../../engine/in-pieces.ts';
 import type { TaskRef } from '../../core/refs.ts';
 import type { Demonstration, DemonstrationTurn } from '../../environments/contract/environment.ts';
+import { askByEnvironment } from '../../environments/host/ask-by-environment.ts';
 import type { AskKinds } from '../../environments/host/asks.ts';
 import { runsInDemonstrations } from '../../environments/host/facts.ts';
 import type { ToolFacts } from '../../environments/host/facts.ts';
@@ -182,25 +183,24 @@ export const tooManyCalls = (calls: number, allowed: number): string =>
 
 type Shown = AskKinds['demonstrations']['answer'];
 
-/** In order, with one question to each environment. */
-async function demonstrated(
+const demonstrated = (
   batch: readonly { environment: HostedEnvironment; item: { ref: TaskRef; index: number } }[],
   signal: AbortSignal,
-): Promise<Shown[]> {
-  const all: Shown[] = [];
-  await Promise.all(
-    [...new Set(batch.map(({ environment }) => environment))].map(async (environment) => {
-      const places = [...batch.keys()].filter((i) => batch[i]!.environment === environment);
-      const items = places.map((i) => batch[i]!.item);
-      const shown = await environment.demonstrations(items, { signal });
-      shown.forEach((one, n) => {
+): Promise<Shown[]> =>
+  askByEnvironment(
+    batch,
+    ({ environment }) => environment,
+    async (environment, some) => {
+      const shown = await environment.demonstrations(
+        some.map(({ item }) => item),
+        { signal },
+      );
+      return shown.map((one) => {
         if (one instanceof GradusError) throw one;
-        all[places[n]!] = one;
+        return one;
       });
-    }),
+    },
   );
-  return all;
-}
 
 /** A demonstration as tokens: what the policy writes is masked in; of a negative one only the last turn. */
 async function written(

@@ -71,8 +71,7 @@ const MOST_RUNS = 1000;
  * The spec under the first of `name`, `name.2`, `name.3`, … that is free or already this execution's, as it was when the
  * name was claimed: which checkpoint is the newest of another run, say, is decided then. Objects are written once, so
  * a second run under the name of an earlier one would take over what that one left, and a name is not free while anything
- * lies under it. `isOwn` says of what else a claim
- * is one's own.
+ * lies under it. `isOwn` says of what else a claim is one's own.
  */
 export async function claimName<Spec extends CurriculumSpec>(
   store: ObjectStore,

@@ -4,10 +4,10 @@ import type { MovingMeans } from '../algorithms/moving-means.ts';
 import type { OfSamples } from '../algorithms/objective.ts';
 import type { Score } from '../algorithms/scores.ts';
 import type { BlobRef, CheckpointRef } from '../refs.ts';
-import type { EnvironmentScale } from '../reward/normalization.ts';
 import type { LearnerSpec } from '../schema/learner.ts';
 import type { RewardSpec } from '../schema/reward.ts';
 import type { Arm } from '../schema/tasks.ts';
+import type { BatchFacts } from '../training/step-facts.ts';
 import type { MovingTask } from './collect.ts';
 import type { Span } from './span.ts';
 import type { GroupResult } from './verification.ts';
@@ -92,21 +92,9 @@ export interface BatchRequest {
   updates: UpdatePlan;
 }
 
-export interface BatchResult {
-  /** What the rewards of each environment were brought to one scale by, where the spec asks for it. */
-  scales?: EnvironmentScale[];
+export interface BatchResult extends BatchFacts {
   /** null when no episode of the step can teach anything. */
   batch: BlobRef | null;
-  sequences: number;
-  tokens: number;
-  /** Those whose mask is 1, of sequences that the policy learns from. */
-  maskedTokens: number;
-  /** Tokens of the step's episodes that something is learnt from: an advantage that is not zero; absent of demonstrations. */
-  taughtTokens?: number;
-  /** Groups whose rewards were all equal, or too few: their advantages are zero. */
-  degenerateGroups: number;
-  /** How many were looked at for that, where samples of one task came in several groups. */
-  trees?: number;
   /** Those of groups that are not replayed; absent where nobody asked. */
   moving?: MovingTask[];
   /** What the step leaves to the next one, where its method leaves something. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { counted } from '../counted.ts';
 import { didYouMean, suggestion } from '../did-you-mean.ts';
 import { GradusError } from '../errors.ts';
 
@@ -122,8 +123,8 @@ function problemsOf(
 const UNITS: Readonly<Record<string, string>> = {
   number: '',
   int: '',
-  string: ' characters',
-  array: ' elements',
+  string: 'character',
+  array: 'element',
 };
 
 /** An issue as a schema words it, where it has words of its own; a bound that was passed, and by what, in ours. */
@@ -137,7 +138,7 @@ function inWords(issue: z.core.$ZodIssue): string {
       ? [issue.minimum, issue.inclusive === false ? 'more than' : 'at least']
       : [issue.maximum, issue.inclusive === false ? 'less than' : 'at most'];
   const was = typeof issue.input === 'number' ? `, not ${issue.input}` : '';
-  return unit === '' ? `must be ${side} ${limit}${was}` : `must have ${side} ${limit}${unit}`;
+  return unit === '' ? `must be ${side} ${limit}${was}` : `must have ${side} ${counted(Number(limit), unit)}`;
 }
 
 /** A kind that was written in place of the object that has it: what to write instead. */

@@ -89,8 +89,7 @@ async function packages(lock) {
   const env = { ...process.env, ONNXRUNTIME_NODE_INSTALL_CUDA: 'skip', npm_config_ignore_scripts: 'true' };
   // npm test and friends may run with NODE_ENV=production, which would leave out the test runner.
   const still = setInterval(
-    () =>
-      say(`still installing packages after ${secondsSince(from)}; npm's own log, in ~/.npm/_logs, says why`),
+    () => say(`still installing packages after ${secondsSince(from)}; npm's own log is in ~/.npm/_logs`),
     STILL_MS,
   );
   try {

@@ -95,14 +95,15 @@ export async function deleteRun(
   for (const some of [parts, runs]) await inParallel(some, (one) => deleteExecution(temporal, one));
   if (!isFileName(run)) return;
   const key = runKey(run);
-  const claim = await claimOf(store, key);
-  const others = async () =>
-    (await store.list(runPrefix(run))).map((one) => one.key).filter((one) => one !== key);
+  let claim: RunClaim | null;
   // Again, for an activity that was not called off in time may have written more.
-  for (let left = await others(); left.length > 0; left = await others()) {
-    // Whose the name is was looked at after the list was made: what begins later is not on it.
-    if (!isStillOf(run, owner, await claimOf(store, key))) return;
-    await store.remove(left);
+  for (;;) {
+    const keys = (await store.list(runPrefix(run))).map((one) => one.key).filter((one) => one !== key);
+    // After the list was made: what begins under the name later is not on it.
+    claim = await claimOf(store, key);
+    if (!isStillOf(run, owner, claim)) return;
+    if (keys.length === 0) break;
+    await store.remove(keys);
   }
   // What it needed of other runs it needs no more.
   await store.remove(checkpointsNamed(claim).map((other) => pinsKey(other, run)));

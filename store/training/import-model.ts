@@ -14,10 +14,8 @@ import { largestIdIn } from '../../engine/tokenizer/ids-without-token.ts';
 import { Tokenizer } from '../../engine/tokenizer/tokenizer.ts';
 import { saveCheckpoint, textOf } from './checkpoints.ts';
 import type { PolicyContent } from './checkpoints.ts';
-import { runKey } from '../keys.ts';
 import { CREATED_BY } from './manifest.ts';
-import { claimRun } from '../run/claim-run.ts';
-import { runClaims } from '../run/run-claim.ts';
+import { claimRun, ownerOfName } from '../run/claim-run.ts';
 import type { RunClaim } from '../run/run-claim.ts';
 import type { CallOptions, ObjectStore } from '../objects/object-store.ts';
 
@@ -63,8 +61,8 @@ export async function assertNameFree(
   name: string,
   options: CallOptions = {},
 ): Promise<void> {
-  const taken = await store.find(runKey(name), runClaims, options);
-  if (taken && taken.import === undefined) throw nameTaken(name);
+  const owner = await ownerOfName(store, name, options);
+  if (owner === 'left over' || (owner && owner.import === undefined)) throw nameTaken(name);
 }
 
 const nameTaken = (name: string): GradusError =>

@@ -177,7 +177,7 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
   async function serve(request: EscalationRequest): Promise<void> {
     const { stage, step, groups } = request;
     // A run that was reset asks once more. What its steps cost, and what was heard since, is booked already.
-    if (step <= (state.settled?.[stage] ?? 0)) return answerAgain(request);
+    if (step <= (state.settled?.[stage] ?? 0)) return reply(request, (await settleStep(request)).answer);
     if (stage !== state.stage) {
       state.stage = stage;
       // What is still under way was promised by the stage before.
@@ -222,9 +222,10 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
     while (entries.length > 0) await writeDown();
     if (gone) return;
     for (const one of Object.values(state.asked)) one.late = true;
-    const settling = { ...deciding('settled', now), reward: request.reward };
+    const settling = settleStep(request);
+    // What comes from here on is for the next step.
     state.came = tiers.map(() => []);
-    const { totals, calibrations, settled, ...answer } = await ladderActivities.settleClimb(settling);
+    const { totals, calibrations, settled, answer } = await settling;
     state.calibrations = calibrations;
     state.totals = mergeTotals(state.totals, totals);
     const most = verification.offerLateFor;
@@ -234,22 +235,16 @@ export async function ladder(input: LadderInput, from?: LadderState): Promise<La
       settled: one.groups.map((ref, i) => settled[ref.key] ?? one.settled?.[i] ?? ref),
     }));
     state.settled = { ...state.settled, [stage]: step };
-    await reply(request, { id: request.id, ...answer });
+    await reply(request, answer);
   }
 
-  /** As the step was settled first, which is kept under its name. */
-  async function answerAgain(request: EscalationRequest): Promise<void> {
-    const { stage, step, groups, reward } = request;
-    const {
-      totals: _,
-      calibrations: __,
-      settled: ___,
-      ...answer
-    } = await ladderActivities.settleClimb({
+  /** What the verdicts of a step came to; of one that was settled before what they came to then, which is kept. */
+  async function settleStep({ id, stage, step, groups, reward }: EscalationRequest) {
+    const { totals, calibrations, settled, ...answer } = await ladderActivities.settleClimb({
       ...deciding('settled', { stage, step, groups }),
       reward,
     });
-    await reply(request, { id: request.id, ...answer });
+    return { totals, calibrations, settled, answer: { id, ...answer } };
   }
 
   /** What a decision of a step follows from. */

@@ -32,10 +32,11 @@ export async function byAgents(
   request: GroupRequest,
   agent: AgentSpec,
   lease: PolicyLease,
-  { tasks, episodes }: RolloutGroup,
+  group: RolloutGroup,
   progress: AdvanceProgress,
   { signal, incident }: HostCaller,
-): Promise<Pick<RolloutGroup, 'tasks' | 'episodes'>> {
+): Promise<RolloutGroup> {
+  const { tasks, episodes } = group;
   const gateway = await serveGateway();
   const made: FollowedEpisode[] = episodes.map((episode) => ({ task: tasks[episode.task]!, episode }));
   try {
@@ -77,5 +78,5 @@ export async function byAgents(
   } finally {
     await gateway.close();
   }
-  return behindOnePrompt(tasks, made);
+  return { ...group, ...behindOnePrompt(tasks, made) };
 }

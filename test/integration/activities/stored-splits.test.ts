@@ -68,8 +68,9 @@ const open = (workflowId: string, over: object) =>
 
 test('what was asked to measure, or to compare with, is not learnt from', async () => {
   await saved('base');
-  const checkpoint = await saved('source');
+  // A name under which something lies is not free.
   await open('source', {});
+  const checkpoint = await saved('source');
   await putStepFacts(store, 'source', someStep({ stageStep: 1 }));
   await keep(1, 'train', 2);
   await keep(2, 'test', 2);

@@ -112,6 +112,13 @@ test('a deletion that is killed anywhere can be looked at, and is gone on with; 
   await expect(deleteRun(sources, plan)).rejects.toThrow('another run has begun under its name');
   expect(await allKeys()).toEqual(another);
   await deleteRun(sources, await planDeletion(sources, 'half'));
+  // One that has stored nothing yet has pinned what it needs all the same.
+  await keepForgottenRun(store, 'half', 0, { checkpoints: { teacher: checkpoint } }, 'another');
+  await pinCheckpoints(store, 'teacher', 'half', [checkpoint]);
+  const pinned = await allKeys();
+  await expect(deleteRun(sources, plan)).rejects.toThrow('another run has begun under its name');
+  expect(await allKeys()).toEqual(pinned);
+  await deleteRun(sources, await planDeletion(sources, 'half'));
 });
 
 test('what an activity writes while its run is deleted goes, too; and a name under which something lies is given to nobody', async () => {

@@ -134,7 +134,7 @@ describe('what stands in the wrong place is refused with the right one:', () => 
     [
       'a key that is no name',
       [supervised, { ...rl, budgets: { '': { count: 1 } } }],
-      'stages[1].budgets[""]: is no name for this: must have at least 1 characters',
+      'stages[1].budgets[""]: is no name for this: must have at least 1 character',
     ],
   ])('%s', (_, stages, problem) => {
     expect(problems(stages)).toEqual([problem]);
