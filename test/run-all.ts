@@ -50,6 +50,7 @@ const vitestReport = z.object({
     z.object({
       name: z.string(),
       status: z.string(),
+      message: z.string(),
       assertionResults: z.array(
         z.object({ fullName: z.string(), status: z.string(), failureMessages: z.array(z.string()) }),
       ),
@@ -62,7 +63,10 @@ const failures: string[] = [];
 /** Lines of a test's message that are printed there. */
 const MESSAGE_LINES = 6;
 
-/** Vitest projects, those whose names match, with more arguments; a file that cannot be loaded counts as one failure. */
+const withReason = (what: string, message: string): string =>
+  [what, ...stripVTControlCharacters(message).trim().split('\n').slice(0, MESSAGE_LINES)].join('\n    ');
+
+/** Vitest projects, those whose names match, with more arguments; a file whose tests cannot be begun counts as one failure. */
 async function tests(
   project: string,
   folder: string,
@@ -76,16 +80,16 @@ async function tests(
   const { numPassedTests, numFailedTests, testResults } = vitestReport.parse(
     JSON.parse(await readFile(report, 'utf8')),
   );
-  for (const { name, status, assertionResults } of testResults) {
+  for (const { name, status, message, assertionResults } of testResults) {
     const failed = assertionResults.filter((one) => one.status === 'failed');
     const file = path.relative(root, name);
     failures.push(
-      ...failed.map(({ fullName, failureMessages }) => {
-        const why = stripVTControlCharacters(failureMessages.join('\n')).split('\n').slice(0, MESSAGE_LINES);
-        return [`${file}: ${fullName}`, ...why].join('\n    ');
-      }),
+      ...failed.map(({ fullName, failureMessages }) =>
+        withReason(`${file}: ${fullName}`, failureMessages.join('\n')),
+      ),
     );
-    if (failed.length === 0 && status === 'failed') failures.push(`${file}: could not be loaded`);
+    if (failed.length === 0 && status === 'failed')
+      failures.push(withReason(`${file}: could not be prepared`, message));
   }
   if (!clean && failures.length === before)
     failures.push(`${project}: Vitest was not content with what happened outside of its tests; see above`);

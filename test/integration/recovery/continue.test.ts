@@ -87,16 +87,15 @@ const mixedIn = (groups: readonly RolloutGroup[]): number =>
     .flatMap(({ episodes }) => episodes)
     .filter(({ turns }) => new Set(turns.map(({ weights }) => weights)).size > 1).length;
 
-/** Kills the rollout worker while it samples for a group of a run, at its beginning or after a call, and proves that it hit. */
-async function killWhileSampling(run: string): Promise<void> {
+/** Kills the rollout worker while it goes on with an episode of a run after a call, and proves that it hit. */
+async function killWhileGoingOn(run: string): Promise<void> {
   const { runs, workers } = installation;
-  const query = `WorkflowType IN ("rolloutGroup", "followEpisodes") AND GradusRun = "${run}" AND ExecutionStatus = "Running"`;
+  const query = `WorkflowType = "followEpisodes" AND GradusRun = "${run}" AND ExecutionStatus = "Running"`;
   await until(
     async () => {
-      for await (const { workflowId, type } of runs.client.workflow.list({ query })) {
+      for await (const { workflowId } of runs.client.workflow.list({ query })) {
         if (!workflowId.startsWith(`${run}/rl/`)) continue;
-        const activity = type === 'rolloutGroup' ? 'advance' : 'resume';
-        if (await killHits({ runs, workers }, 'rollout', workflowId, activity)) return true;
+        if (await killHits({ runs, workers }, 'rollout', workflowId, 'resume', { held: true })) return true;
       }
       return undefined;
     },
@@ -125,7 +124,7 @@ test('killed while episodes go on with newer weights, a run keeps its bound, and
     () => 'the first two steps did not come to their end without the groups whose calls wait',
   );
   await writeFile(gate, '');
-  await killWhileSampling('goes-on');
+  await killWhileGoingOn('goes-on');
   const { end, checkpoint } = await run.result();
   expect(end).toEqual(DONE);
 
