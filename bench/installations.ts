@@ -4,9 +4,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Client, Connection, WorkflowFailedError } from '@temporalio/client';
+import { Client, WorkflowFailedError } from '@temporalio/client';
 import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { PolicyPool } from '../activities/rollout/policy-pool.ts';
+import { connectPatiently } from '../cli/patient-connection.ts';
 import { progressLine } from '../cli/show-progress.ts';
 import { whyItWaits } from '../cli/why-it-waits.ts';
 import { startInstallation } from '../cli/stack-with-workers.ts';
@@ -22,7 +23,7 @@ import { ObjectStore } from '../store/objects/object-store.ts';
 import { readSettings } from '../workers/settings.ts';
 import type { WorkerSettings } from '../workers/settings.ts';
 import type { Progress } from '../workflows/control/messages.ts';
-import type { curriculum } from '../workflows/curriculum.ts';
+import type { curriculum } from '../workflows/curriculum/curriculum.ts';
 import { closing } from './bench.ts';
 import type { BenchOptions } from './bench.ts';
 
@@ -134,7 +135,8 @@ export function withInstallation<T>(
     try {
       signal.throwIfAborted();
       const { temporalAddress, namespace } = installation.settings;
-      const connection = await Connection.connect({ address: temporalAddress });
+      // A server that is starved for a while must not cost a bench hours of work.
+      const connection = await connectPatiently(temporalAddress, { say });
       const client = new Client({ connection, namespace });
       return await closing(use(client, installation), () => connection.close());
     } finally {

@@ -4,7 +4,7 @@ import type { CurriculumResult } from '../core/training/curriculum.ts';
 import { GradusError } from '../core/errors.ts';
 import { commandLine } from '../core/installation.ts';
 import { QUEUES } from '../core/names.ts';
-import type { curriculum } from '../workflows/curriculum.ts';
+import type { curriculum } from '../workflows/curriculum/curriculum.ts';
 import type { Progress } from '../workflows/control/messages.ts';
 import { otherRuns } from './other-runs.ts';
 import { connectPatiently } from './patient-connection.ts';

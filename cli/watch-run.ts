@@ -4,7 +4,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { printable } from '../core/printable.ts';
 import type { OpenQuestion } from '../core/question.ts';
-import type { curriculum } from '../workflows/curriculum.ts';
+import type { curriculum } from '../workflows/curriculum/curriculum.ts';
 import type { Progress } from '../workflows/control/messages.ts';
 import { progressLine } from './show-progress.ts';
 

@@ -84,7 +84,7 @@ function refuseWarmStart(written: unknown): void {
 function noteOfDefault(path: Path, written: unknown, spec: WrittenSpec): string {
   const value = path.reduce(inside, spec);
   const isDefault = path.reduce(inside, written) === undefined && typeof value === 'number';
-  return isDefault ? ` (it is not written, and ${value} by default)` : '';
+  return isDefault ? ` (${String(path.at(-1))} is not written, and ${value} by default)` : '';
 }
 
 /** What the shape cannot say: names that do not exist, values that exclude each other, goals that cannot be reached. */

@@ -1,4 +1,4 @@
-export { curriculum } from './curriculum.ts';
+export { curriculum } from './curriculum/curriculum.ts';
 export { evaluate } from './training/evaluate.ts';
 export { evaluation } from './training/evaluation.ts';
 export { followEpisodes } from './rollout/follow-episodes.ts';

@@ -3,7 +3,7 @@ import { Command } from 'commander';
 import { commandLine } from '../../core/installation.ts';
 import { STATE_DIR, withConnectionFlags, withTemporal } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
-import type { curriculum } from '../../workflows/curriculum.ts';
+import type { curriculum } from '../../workflows/curriculum/curriculum.ts';
 import type { Progress } from '../../workflows/control/messages.ts';
 import { note, print } from '../printable.ts';
 import { readSpec } from '../read-spec.ts';

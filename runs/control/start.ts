@@ -9,7 +9,7 @@ import type { Execution } from '../temporal/executions.ts';
 import { isServed } from '../temporal/pollers.ts';
 import { endOfRun } from '../overview/why.ts';
 import { sha256Hex } from '../../store/digest.ts';
-import type { curriculum } from '../../workflows/curriculum.ts';
+import type { curriculum } from '../../workflows/curriculum/curriculum.ts';
 
 /** By which a run is known to have been started with a spec. */
 export const specDigest = (spec: unknown): string => sha256Hex(Buffer.from(JSON.stringify(spec)));

@@ -81,7 +81,7 @@ export function whyInWords(reason: Reason, now: number): string {
     case 'over':
       return `it is over: ${reason.status}${reason.at === null ? '' : `, ${howLong(now - reason.at)} ago`}${reason.failure === null ? '' : `: ${reason.failure}`}`;
     default:
-      return 'nothing is in flight: it waits for a clock or a message';
+      return 'nothing is in flight just now: it is between two activities, or waits for a clock or a message';
   }
 }
 

@@ -64,7 +64,7 @@ export type Reason =
   | ({ kind: 'works'; heartbeatAt: number | null; said: Heartbeat[]; workers: string[] } & Several)
   | { kind: 'paused-activity'; activity: string; workflow: string }
   | { kind: 'over'; status: RunStatus; failure: string | null; at: number | null }
-  /** Nothing is in flight: it waits for a clock or a message. */
+  /** Nothing is in flight: it is between two activities, or waits for a clock or a message. */
   | { kind: 'nothing' }
   /** Temporal is away, and the store does not know. */
   | { kind: 'unknown'; lastStepAt: number | null };

@@ -3,7 +3,7 @@ import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import { QUEUES } from '../../core/names.ts';
 import type { WorkerSettings } from '../../workers/settings.ts';
-import type { curriculum } from '../../workflows/curriculum.ts';
+import type { curriculum } from '../../workflows/curriculum/curriculum.ts';
 import type { Progress } from '../../workflows/control/messages.ts';
 
 /** Decoded it is a number, in JSON a name. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { LedgerEntry } from '../../../core/ladder/ledger.ts';
-import type { curriculum } from '../../../workflows/curriculum.ts';
+import type { curriculum } from '../../../workflows/curriculum/curriculum.ts';
 import { DONE } from '../../support/ended.ts';
 import { ladderSpec, startLadderInstallation } from '../../support/ladder-installation.ts';
 import type { LadderInstallation, TierOptions } from '../../support/ladder-installation.ts';

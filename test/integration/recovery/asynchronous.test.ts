@@ -3,7 +3,7 @@ import { ids } from '../../../core/names.ts';
 import { reweighStep } from '../../../runs/reweigh/reweigh.ts';
 import { ObjectStore } from '../../../store/objects/object-store.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
-import type { curriculum } from '../../../workflows/curriculum.ts';
+import type { curriculum } from '../../../workflows/curriculum/curriculum.ts';
 import { DONE } from '../../support/ended.ts';
 import { killHits, killInActivity } from '../../support/kill-workers.ts';
 import { until } from '../../support/run-client.ts';

@@ -9,7 +9,7 @@ import { loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectori
 import { loadBatch } from '../../../store/training/batches.ts';
 import { batchKey, versionKey } from '../../../store/keys.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
-import type { curriculum } from '../../../workflows/curriculum.ts';
+import type { curriculum } from '../../../workflows/curriculum/curriculum.ts';
 import { DONE } from '../../support/ended.ts';
 import { killHits } from '../../support/kill-workers.ts';
 import { recompute } from '../../support/recompute.ts';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRunWatch } from '../../../activities/run-watch.ts';
 import { ids } from '../../../core/names.ts';
 import { noOutcomes } from '../../../core/episode/outcome.ts';
-import type { curriculum } from '../../../workflows/curriculum.ts';
+import type { curriculum } from '../../../workflows/curriculum/curriculum.ts';
 import type { LadderInput } from '../../../workflows/ladder/ladder.ts';
 import type { LadderStatus } from '../../../workflows/ladder/ladder-state.ts';
 import { decide } from '../../../workflows/control/messages.ts';

@@ -2,7 +2,7 @@ import { WorkflowFailedError } from '@temporalio/client';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RandomStream } from '../../../core/random.ts';
-import type { curriculum } from '../../../workflows/curriculum.ts';
+import type { curriculum } from '../../../workflows/curriculum/curriculum.ts';
 import type { CurriculumResult } from '../../../core/training/curriculum.ts';
 import { hollowActivities } from '../../support/hollow-activities.ts';
 import { ladderSpec } from '../../support/ladder-installation.ts';

@@ -69,7 +69,7 @@ describe('what single turns are paid', () => {
 test('a critic that is trained alone to the end of the stage is refused', () => {
   const graduation = { ...rl.graduation, successAtLeast: 0.5 };
   expect(problems({ maxSteps: 5, graduation, algorithm: { kind: 'vapo' } })).toEqual([
-    'stages[1].algorithm.critic.pretrainingSteps: 5 of 5 steps train the critic alone, so the policy would never be updated: lower it, or raise maxSteps (it is not written, and 5 by default)',
+    'stages[1].algorithm.critic.pretrainingSteps: 5 of 5 steps train the critic alone, so the policy would never be updated: lower it, or raise maxSteps (pretrainingSteps is not written, and 5 by default)',
   ]);
   expect(problems({ maxSteps: 6, graduation, algorithm: { kind: 'vapo' } })).toEqual([]);
 });

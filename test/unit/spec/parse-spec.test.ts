@@ -90,7 +90,7 @@ describe('a small environment', () => {
       [house.name, { ...house, turnsOfDemonstrations }],
     ]);
     expect(problemsAmong(written(0.9), small)).toEqual([
-      'sampling.maxTurns: 8 turns leave no room for the demonstrations of little-house:2, the shortest of which takes 12: write "maxTurns": 12 or more (it is not written, and 8 by default)',
+      'sampling.maxTurns: 8 turns leave no room for the demonstrations of little-house:2, the shortest of which takes 12: write "maxTurns": 12 or more (maxTurns is not written, and 8 by default)',
       expect.stringContaining(
         'let the environment have more held-out tasks, measure less often, or lower this',
       ),
