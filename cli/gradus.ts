@@ -153,6 +153,20 @@ const COMMANDS: Record<string, { description: string; load: () => Promise<() => 
   },
 };
 
+/** What such commands are called elsewhere, where the nearest name of ours is another thing. */
+const CALLED_ELSEWHERE: Record<string, string> = {
+  status: 'runs',
+  list: 'runs',
+  ls: 'runs',
+  ps: 'runs',
+  show: 'why RUN',
+  describe: 'why RUN',
+  logs: 'why RUN',
+  steps: 'metrics RUN',
+  cancel: 'stop RUN',
+  kill: 'stop RUN',
+};
+
 const program = new Command('gradus')
   .description('Trains agents that use tools, inspects and steers runs, imports and exports models.')
   .version(ownManifest().version, '-V, --version', 'shows the version')
@@ -173,6 +187,10 @@ function inherit(command: Command, from: Command): void {
 
 // `source <(gradus complete bash)`, or zsh, fish, powershell: only then is it worth loading.
 if (process.argv[2] === 'complete') (await import('@bomb.sh/tab/commander')).default(program);
+
+const elsewhere = Object.hasOwn(CALLED_ELSEWHERE, process.argv[2] ?? '') ? process.argv[2]! : null;
+if (elsewhere !== null)
+  program.error(`error: unknown command '${elsewhere}'\n(Did you mean ${CALLED_ELSEWHERE[elsewhere]}?)`);
 
 exitWithReader();
 program.parseAsync().then(() => exit(), fail);

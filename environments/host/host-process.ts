@@ -58,8 +58,11 @@ interface Call {
   fail(error: Error): void;
 }
 
-/** How long a process may take until it begins with its module, milliseconds: a busy machine is slow, and no module is to blame. */
-const START_MS = 60_000;
+/**
+ * How long a process may take until it begins with its module, milliseconds: a busy machine is slow, nothing but code of ours
+ * runs, and a worker whose host does not come up ends.
+ */
+const START_MS = 5 * 60_000;
 /** How often it is looked whether a host hangs, and what is added to what a call may take, milliseconds. */
 const WATCH_MS = 250;
 const GRACE_MS = 1000;

@@ -18,8 +18,8 @@ export const placeOf = ({ run, stage, step, group, episode }: Place): string =>
   [run, stage, step, group, episode].join('/');
 
 const FORM = 'RUN/STAGE/STEP/GROUP/EPISODE, such as demo/levels-1-3/17/4/0';
-/** Six digits are the most that keys sort by; more than that is no number of anything. */
-const NUMBER = /^\d{1,9}$/;
+/** More digits are no number of anything. Groups of an asynchronous stage have numbers below 2^49. */
+const MOST_DIGITS = { step: 9, group: 15, episode: 9, task: 9 };
 
 /** Throws GradusError('spec', 'invalid-place') that says which part is none. */
 export function parsePlace(text: string): Place {
@@ -42,11 +42,12 @@ export function parsePlace(text: string): Place {
 }
 
 /** A number of a place by itself, as in an address. Throws as `parsePlace`. */
-export const placeNumber = (what: 'step' | 'group' | 'episode' | 'task', written: string): number =>
+export const placeNumber = (what: keyof typeof MOST_DIGITS, written: string): number =>
   numberIn(written, what, written);
 
-function numberIn(text: string, what: string, written: string): number {
-  if (!NUMBER.test(written)) throw invalid(text, `its ${what} ${JSON.stringify(written)} is no whole number`);
+function numberIn(text: string, what: keyof typeof MOST_DIGITS, written: string): number {
+  if (!/^\d+$/.test(written) || written.length > MOST_DIGITS[what])
+    throw invalid(text, `its ${what} ${JSON.stringify(written)} is no whole number`);
   return Number(written);
 }
 

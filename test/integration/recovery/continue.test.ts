@@ -9,6 +9,7 @@ import { loadTrajectories, rolloutKeys } from '../../../store/rollout/trajectori
 import { loadBatch } from '../../../store/training/batches.ts';
 import { batchKey, versionKey } from '../../../store/keys.ts';
 import { readSteps } from '../../../store/training/step-facts.ts';
+import { parsePlace, placeOf } from '../../../runs/episodes/place.ts';
 import type { curriculum } from '../../../workflows/curriculum/curriculum.ts';
 import { DONE } from '../../support/ended.ts';
 import { killHits } from '../../support/kill-workers.ts';
@@ -138,6 +139,9 @@ test('killed while episodes go on with newer weights, a run keeps its bound, and
     expect(rollout!.sampledByStaleness!.reduce((a, b) => a + b)).toBe(rollout!.sampledTokens);
     expect(rollout!.episodes).toBe(8 * 4);
   }
+
+  // Each is found by the place that lists of episodes print.
+  for (const { id } of groups) expect(placeOf(parsePlace(`${id}/0`))).toBe(`${id}/0`);
 
   // The learner is told the same of each token.
   const counted = await withStore(async (store) => {

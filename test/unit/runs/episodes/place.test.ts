@@ -4,9 +4,11 @@ import { parsePlace, placeOf } from '../../../../runs/episodes/place.ts';
 
 const name = stringMatching(/^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/).filter((text) => text.length < 64);
 const number = integer({ min: 0, max: 999_999_999 });
+/** Those of asynchronous stages are long. */
+const groupNumber = integer({ min: 0, max: 2 ** 49 - 1 });
 
 test('a place is read back as it was written, names with dots as well', () => {
-  const places = record({ run: name, stage: name, step: number, group: number, episode: number });
+  const places = record({ run: name, stage: name, step: number, group: groupNumber, episode: number });
   assert(
     property(places, (place) => {
       expect(parsePlace(placeOf(place))).toEqual(place);
@@ -29,6 +31,8 @@ test.each([
   ['demo/rl/1/-1/0', /its group "-1"/],
   ['demo/rl/1/0/1e3', /its episode "1e3"/],
   ['demo/rl/1/0/', /its episode ""/],
+  ['demo/rl/1234567890/0/0', /its step "1234567890"/],
+  ['demo/rl/1/1234567890123456/0', /its group "1234567890123456"/],
   ['demo/../1/0/0', /letters, digits/],
   ['/rl/1/0/0', /letters, digits/],
   ['demo/a b/1/0/0', /letters, digits/],
