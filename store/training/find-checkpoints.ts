@@ -64,18 +64,33 @@ export async function findCheckpoints(
 }
 
 /**
- * The checkpoint of a run at a step, or its last one.
- * Throws GradusError('store', 'no-checkpoint') that says which there are.
+ * The checkpoint of a run at a step, or its last one: an older one does not stand in for a last one that is damaged.
+ * Throws GradusError('store', 'no-checkpoint') that says which there are, and what is damaged.
  */
 export async function checkpointOf(
   store: ObjectStore,
   { run, step }: { run: string; step: number | null },
   options: CallOptions = {},
 ): Promise<CheckpointRef> {
-  const { checkpoints } = await findCheckpoints(store, run, options);
+  const { checkpoints, incomplete } = await findCheckpoints(store, run, options);
   const found = checkpoints.findLast(({ ref }) => step === null || ref.step === step);
-  if (found) return found.ref;
+  // Without a manifest it was begun, or is being deleted.
+  const damaged = incomplete.find(
+    (one) => one.hasManifest && (step === null ? one.step > (found?.ref.step ?? -1) : one.step === step),
+  );
+  if (found && !(step === null && damaged)) return found.ref;
   const steps = checkpoints.map(({ ref }) => ref.step);
+  if (damaged) {
+    const others =
+      steps.length === 0
+        ? ''
+        : `, or name another one of it: ${steps.map((one) => `${run}@${one}`).join(', ')}`;
+    throw new GradusError(
+      'store',
+      'no-checkpoint',
+      `the checkpoint of step ${damaged.step} of "${run}" is damaged (${damaged.reason}): restore its files${others}`,
+    );
+  }
   throw new GradusError(
     'store',
     'no-checkpoint',

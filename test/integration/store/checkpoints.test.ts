@@ -12,6 +12,7 @@ import {
   textOf,
 } from '../../../store/training/checkpoints.ts';
 import type { ModelFiles } from '../../../store/training/checkpoints.ts';
+import type { CheckpointRef } from '../../../core/refs.ts';
 import { sha256Hex } from '../../../store/digest.ts';
 import { checkpointOf, findCheckpoints } from '../../../store/training/find-checkpoints.ts';
 import { applyRetention, collectGarbage, pinCheckpoints } from '../../../store/training/retention.ts';
@@ -101,6 +102,23 @@ test('a checkpoint becomes the first one of another run, without its optimizer a
     'no checkpoint of step 3; there are: 0',
   );
   await expect(checkpointOf(store, { run: 'nobody', step: null })).rejects.toThrow('has no checkpoint');
+});
+
+test('an older checkpoint does not stand in for a last one that is damaged, and is named instead', async () => {
+  const refs = [];
+  for (const step of [6, 7]) refs.push(await saveCheckpoint(store, at('cut', step)));
+  const [older, last] = refs as [CheckpointRef, CheckpointRef];
+  const weights = fileOf(last, 'model.safetensors');
+  await store.remove([weights]);
+  await put(store, weights, randomBytes(1000, 0));
+  await expect(checkpointOf(store, { run: 'cut', step: null })).rejects.toThrow(
+    /step 7 of "cut" is damaged .*has 1000 bytes.*: cut@6/,
+  );
+  await expect(checkpointOf(store, { run: 'cut', step: 7 })).rejects.toThrow(/is damaged/);
+  expect(await checkpointOf(store, { run: 'cut', step: 6 })).toEqual(older);
+  // One that was begun and has no manifest yet is none.
+  await store.remove([last.manifest.key]);
+  expect(await checkpointOf(store, { run: 'cut', step: null })).toEqual(older);
 });
 
 test('a run that speaks otherwise adopts a checkpoint with its dialect recorded, in every later step too', async () => {
