@@ -1,12 +1,14 @@
 import { Command } from 'commander';
 import { GradusError } from '../../core/errors.ts';
-import { commandLine } from '../../core/installation.ts';
 import { readRuns } from '../../runs/overview/runs.ts';
 import { withConnectionFlags, withSources } from '../connection.ts';
 import type { ConnectionOptions } from '../connection.ts';
 import { wholeFrom } from '../numbers.ts';
 import { note, print } from '../printable.ts';
 import { printJson } from '../json/print-json.ts';
+
+/** A person waits longer for a list than a page does that comes again, milliseconds. */
+const PATIENCE_MS = 15_000;
 
 /** `gradus runs`: what runs there are, those that wait for a person first. */
 export function runsCommand(): Command {
@@ -15,11 +17,12 @@ export function runsCommand(): Command {
     .option('--json', 'one JSON object a line')
     .action((options: ConnectionOptions & { limit: number; json?: boolean }) =>
       withSources(options, async (sources) => {
-        const { rows, total, problems, away } = await readRuns(sources, { limit: options.limit });
-        if (away.length === 2) {
-          const remedy = `start the servers with "${commandLine('dev')}"`;
-          throw new GradusError('infra', 'unreachable', [...problems, remedy].join('\n'));
-        }
+        const { rows, total, problems, away } = await readRuns(sources, {
+          limit: options.limit,
+          patienceMs: PATIENCE_MS,
+        });
+        // Each of them says what to do.
+        if (away.length === 2) throw new GradusError('infra', 'unreachable', problems.join('\n'));
         if (options.json === true) for (const row of rows) printJson('runs', row);
         else if (rows.length > 0) {
           const { runsTable } = await import('../runs-table.ts');

@@ -44,7 +44,7 @@ export function figuresOf(step: StepFacts): Figures {
       : [
           figure('batch/sequences', batch.sequences),
           figure('batch/tokens', batch.tokens),
-          figure('batch/masked-share', share(batch.maskedTokens, batch.tokens)),
+          figure('batch/trained-share', share(batch.maskedTokens, batch.tokens)),
           figure('batch/groups-without-contrast', batch.degenerateGroups),
         ]),
     figure('episodes/taught-share', trainedShare(trainedTokensOf(step))),
