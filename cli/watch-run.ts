@@ -53,17 +53,22 @@ export async function watchProgress(
       lastAt = Date.now();
     }
   };
+  // Calls are patient with a server that is away, and who has seen enough is not kept waiting by them.
+  const aborted = new Promise<void>((resolve) =>
+    signal.addEventListener('abort', () => resolve(), { once: true }),
+  );
   while (!signal.aborted) {
     // A query that finds no worker for a moment says nothing about the run: the next one will tell.
-    await handle.query<Progress>('progress').then(show, () => undefined);
+    const shown = await Promise.race([handle.query<Progress>('progress').catch(() => null), aborted]);
+    if (shown) show(shown);
     if (performance.now() - still > STILL_MS) {
       still = performance.now();
-      const reasons = await why();
-      if (reasons.join() !== text)
+      const reasons = (await Promise.race([why(), aborted])) ?? [];
+      if (!signal.aborted && reasons.join() !== text)
         for (const reason of reasons) say(`${process.stdout.isTTY ? '\n' : ''}  ${reason}`);
       text = reasons.join();
     }
-    await delay(POLL_MS);
+    await Promise.race([delay(POLL_MS), aborted]);
   }
 }
 

@@ -9,7 +9,7 @@ import type { LabelFacts } from '../../../core/training/step-facts.ts';
 import type { StoredStep } from '../../../store/training/step-facts.ts';
 import { shortNumber } from '../../../svg/charts.ts';
 import { stepAt } from '../../address.ts';
-import { Num, Success, amountText, duration } from '../../parts/numbers.tsx';
+import { Num, Success, amountText, countText, duration } from '../../parts/numbers.tsx';
 import { Fact } from '../../parts/fact.tsx';
 import { Text } from '../../parts/text.tsx';
 
@@ -89,8 +89,8 @@ export const Facts: FC<{ run: string; facts: StoredStep; evaluated: boolean }> =
         )}
         {batch && (
           <Fact term="trained on">
-            {batch.sequences} sequences, {shortNumber(batch.maskedTokens)} of {shortNumber(batch.tokens)}{' '}
-            tokens; {amountText(batch.degenerateGroups, 'group')} without contrast
+            {batch.sequences} sequences, {countText(batch.maskedTokens)} of {countText(batch.tokens)} tokens;{' '}
+            {amountText(batch.degenerateGroups, 'group')} without contrast
           </Fact>
         )}
         {heldOut && (
