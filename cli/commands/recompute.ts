@@ -36,11 +36,13 @@ export function recomputeCommand(): Command {
         note(`${made} makes ${run} again; it goes on also when this command is ended`);
         const watching = new AbortController();
         const watched = watchProgress(handle, note, watching.signal, () => whyItWaits(temporal, workflowId));
-        await handle
+        const { end, stages } = await handle
           .result()
           .catch((error: unknown) => Promise.reject(explain(error)))
           .finally(() => watching.abort());
         await watched;
+        if (end === 'stopped')
+          note(`${made} ends here, and no more is compared: ${stages.at(-1)?.reason ?? 'it was stopped'}`);
         return [run, made];
       });
       const divergence = await withStoreOf(options, (store) => compare.divergenceOf(store, runs));

@@ -1,4 +1,5 @@
 import { GradusError } from '../../core/errors.ts';
+import { commandLine } from '../../core/installation.ts';
 import type { Json } from '../../core/json/json.ts';
 import type { BlobRef, CheckpointRef } from '../../core/refs.ts';
 import type { TrainRequest } from '../../core/requests/learner.ts';
@@ -286,12 +287,20 @@ async function readSmallFiles(
   return new Map(await Promise.all(files));
 }
 
+/** Throws GradusError('store', 'missing-object' | …): where the manifest was deleted, with what to do about it. */
 export async function readManifest(
   store: ObjectStore,
   ref: BlobRef,
   options: CallOptions = {},
 ): Promise<CheckpointManifest> {
-  return store.read(ref, manifests, options);
+  try {
+    return await store.read(ref, manifests, options);
+  } catch (error) {
+    if (!(error instanceof GradusError) || error.type !== 'missing-object') throw error;
+    const [, run = 'RUN'] = ref.key.split('/');
+    const message = `${error.message}. Retention deletes checkpoints, which a run that is reset may need again: reset it to a step whose checkpoint "${commandLine(`checkpoints ${run}`)}" lists, or begin another run with one of them`;
+    throw new GradusError('store', 'missing-object', message, { cause: error });
+  }
 }
 
 async function readPolicy(

@@ -119,6 +119,10 @@ test('an older checkpoint does not stand in for a last one that is damaged, and 
   // One that was begun and has no manifest yet is none.
   await store.remove([last.manifest.key]);
   expect(await checkpointOf(store, { run: 'cut', step: null })).toEqual(older);
+  // A run that was reset may ask for one that retention has deleted.
+  await expect(loadPolicy(store, last)).rejects.toThrow(
+    /reset it to a step whose checkpoint .*checkpoints cut/,
+  );
 });
 
 test('a run that speaks otherwise adopts a checkpoint with its dialect recorded, in every later step too', async () => {
