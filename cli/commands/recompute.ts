@@ -14,8 +14,8 @@ export function recomputeCommand(): Command {
     .option('--id <id>', "the workflow id of the run that is made (default: the run's, with -recomputed)")
     .action(async (name: string, { id, ...options }: RecomputeOptions) => {
       const [
-        { recomputationOf },
-        { claimedName, startRun },
+        { recomputationOf, startOrJoin },
+        { claimedName },
         { explain, watchProgress },
         { whyItWaits },
         compare,
@@ -31,7 +31,7 @@ export function recomputeCommand(): Command {
       const runs = await withTemporal(options, async (temporal): Promise<[string, string]> => {
         const { run, spec } = await recomputationOf(temporal, name);
         const workflowId = id ?? `${run}-recomputed`;
-        const handle = await startRun(temporal, workflowId, spec);
+        const handle = await startOrJoin(temporal, workflowId, spec);
         const made = (await claimedName(temporal, workflowId)) ?? workflowId;
         note(`${made} makes ${run} again; it goes on also when this command is ended`);
         const watching = new AbortController();

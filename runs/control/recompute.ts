@@ -1,11 +1,13 @@
-import type { Client } from '@temporalio/client';
+import type { Client, WorkflowHandle } from '@temporalio/client';
 import { z } from 'zod';
-import { GradusError } from '../../core/errors.ts';
+import { GradusError, isA } from '../../core/errors.ts';
 import { findExecution } from '../temporal/find-execution.ts';
 import { readHistory } from '../temporal/history.ts';
 import { firstValue } from '../temporal/temporal-values.ts';
 import { textAttribute } from '../temporal/executions.ts';
 import type { Execution } from '../temporal/executions.ts';
+import type { curriculum } from '../../workflows/curriculum/curriculum.ts';
+import { specDigest, startRun } from './start.ts';
 
 /** What is looked at of a spec as a person wrote it: whoever reads it as a whole refuses what is wrong. */
 const written = z.looseObject({
@@ -47,6 +49,23 @@ export async function recomputationOf(temporal: Client, name: string): Promise<R
     stage.collect?.kind === 'asynchronous' ? { ...stage, collect: { ...stage.collect, follow: run } } : stage,
   );
   return { run, spec: { ...spec, stages } };
+}
+
+/** Starts a recomputation, or finds the same one, which goes on after the command that began it has ended. Throws as `startRun`. */
+export async function startOrJoin(
+  temporal: Client,
+  workflowId: string,
+  spec: unknown,
+): Promise<WorkflowHandle<typeof curriculum>> {
+  try {
+    return await startRun(temporal, workflowId, spec);
+  } catch (error) {
+    if (!isA(error, GradusError) || error.type !== 'running') throw error;
+    const handle = temporal.workflow.getHandle<typeof curriculum>(workflowId);
+    const { memo } = await handle.describe();
+    if (memo?.['specDigest'] !== specDigest(spec)) throw error;
+    return handle;
+  }
 }
 
 /** What the first execution of a run was given: those that it continued as have something else. */
