@@ -141,7 +141,10 @@ test('killed while episodes go on with newer weights, a run keeps its bound, and
   }
 
   // Each is found by the place that lists of episodes print.
-  for (const { id } of groups) expect(placeOf(parsePlace(`${id}/0`))).toBe(`${id}/0`);
+  for (const { id } of groups) {
+    const place = `goes-on/rl/1/${id.slice('group-'.length)}/0`;
+    expect(placeOf(parsePlace(place))).toBe(place);
+  }
 
   // The learner is told the same of each token.
   const counted = await withStore(async (store) => {
