@@ -4,10 +4,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Client, WorkflowFailedError } from '@temporalio/client';
+import { Client, Connection, WorkflowFailedError } from '@temporalio/client';
 import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { PolicyPool } from '../activities/rollout/policy-pool.ts';
-import { connectPatiently } from '../cli/patient-connection.ts';
+import { patiently } from '../cli/patient-connection.ts';
 import { progressLine } from '../cli/show-progress.ts';
 import { whyItWaits } from '../cli/why-it-waits.ts';
 import { startInstallation } from '../cli/stack-with-workers.ts';
@@ -135,8 +135,7 @@ export function withInstallation<T>(
     try {
       signal.throwIfAborted();
       const { temporalAddress, namespace } = installation.settings;
-      // A server that is starved for a while must not cost a bench hours of work.
-      const connection = await connectPatiently(temporalAddress, { say });
+      const connection = await Connection.connect({ address: temporalAddress });
       const client = new Client({ connection, namespace });
       return await closing(use(client, installation), () => connection.close());
     } finally {
@@ -171,7 +170,8 @@ export async function durableRun(
   const calling = <T>(call: () => Promise<T>): Promise<T> => client.withAbortSignal(done.signal, call);
   try {
     const result = await Promise.race([
-      calling(() => handle.result()),
+      // A server that is starved for a while must not cost a bench hours of work.
+      calling(() => patiently(addressOf(client), { say, signal: done.signal }, () => handle.result())),
       calling(() => watch(client, handle, say, AbortSignal.any([signal, done.signal]))),
     ]);
     return { handle, result, seconds: (performance.now() - start) / 1000 };
@@ -185,6 +185,9 @@ export async function durableRun(
     done.abort();
   }
 }
+
+const addressOf = ({ connection }: Client): string =>
+  connection instanceof Connection ? connection.options.address : 'its address';
 
 async function watch(
   client: Client,

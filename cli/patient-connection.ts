@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { status } from '@grpc/grpc-js';
-import { Connection, isGrpcServiceError } from '@temporalio/client';
+import { Connection, isGrpcServiceError, ServiceError } from '@temporalio/client';
 import { GradusError, messageOf } from '../core/errors.ts';
 
 /** What a server says, or what is said for it, while it is away, starts, or was stopped in the middle of a call. */
@@ -20,6 +20,8 @@ export interface PatienceOptions {
   say: (text: string) => void;
   /** How long a call is tried; 10 unless given. A laptop that sleeps does not use them up. */
   minutes?: number;
+  /** Nothing is tried again once it is aborted. */
+  signal?: AbortSignal;
   /** Of gRPC, beside what Temporal's client has it be: how soon a server that stands still is given up, for one. */
   channelArgs?: Record<string, number>;
 }
@@ -35,6 +37,13 @@ export async function connectPatiently(address: string, options: PatienceOptions
   );
   return patientConnection(connection, address, options);
 }
+
+/** One operation that is tried again, as calls of such a connection are. Throws what they throw. */
+export const patiently = <T>(
+  address: string,
+  options: PatienceOptions,
+  operation: () => Promise<T>,
+): Promise<T> => new Patience(address, options).call(operation);
 
 /** The same connection, with patient calls. */
 export function patientConnection(
@@ -55,22 +64,26 @@ export function patientConnection(
 }
 
 /** That a connection did not come about is an error without a code. */
-const isPassing = (error: unknown): boolean =>
-  isGrpcServiceError(error)
-    ? PASSING.includes(error.code)
-    : error instanceof Error && error.message.startsWith('Failed to connect before the deadline');
+function isPassing(error: unknown): boolean {
+  const cause = error instanceof ServiceError ? error.cause : error;
+  return isGrpcServiceError(cause)
+    ? PASSING.includes(cause.code)
+    : cause instanceof Error && cause.message.startsWith('Failed to connect before the deadline');
+}
 
 class Patience {
   private readonly address: string;
   private readonly say: (text: string) => void;
   private readonly minutes: number;
+  private readonly signal: AbortSignal | undefined;
   /** Calls that are being tried again; what the first and the last of them see is said. */
   private away = 0;
 
-  constructor(address: string, { say, minutes = PATIENCE_MINUTES }: PatienceOptions) {
+  constructor(address: string, { say, minutes = PATIENCE_MINUTES, signal }: PatienceOptions) {
     this.address = address;
     this.say = say;
     this.minutes = minutes;
+    this.signal = signal;
   }
 
   async call<T>(operation: () => Promise<T>): Promise<T> {
@@ -83,7 +96,7 @@ class Patience {
         try {
           return await operation();
         } catch (error) {
-          if (!isPassing(error)) throw error;
+          if (this.signal?.aborted === true || !isPassing(error)) throw error;
           if (performance.now() > until) throw this.unreachable(error);
           if (!failed && ++this.away === 1) {
             this.say(
