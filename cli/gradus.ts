@@ -188,9 +188,9 @@ function inherit(command: Command, from: Command): void {
 // `source <(gradus complete bash)`, or zsh, fish, powershell: only then is it worth loading.
 if (process.argv[2] === 'complete') (await import('@bomb.sh/tab/commander')).default(program);
 
-const elsewhere = Object.hasOwn(CALLED_ELSEWHERE, process.argv[2] ?? '') ? process.argv[2]! : null;
-if (elsewhere !== null)
-  program.error(`error: unknown command '${elsewhere}'\n(Did you mean ${CALLED_ELSEWHERE[elsewhere]}?)`);
+const [, , asked = ''] = process.argv;
+if (Object.hasOwn(CALLED_ELSEWHERE, asked))
+  program.error(`error: unknown command '${asked}'\n(Did you mean ${CALLED_ELSEWHERE[asked]}?)`);
 
 exitWithReader();
 program.parseAsync().then(() => exit(), fail);

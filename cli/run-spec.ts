@@ -17,8 +17,7 @@ import { specDigest } from '../runs/control/start.ts';
 import { queryWorkflow } from '../runs/temporal/ask.ts';
 import { alertWebhook, startAlerting } from './alerting.ts';
 import type { AlertingOptions } from './alerting.ts';
-import { explain, watchProgress } from './watch-run.ts';
-import { whyItWaits } from './why-it-waits.ts';
+import { resultWatched } from './watch-run.ts';
 
 export interface RunSpecOptions extends InstallationOptions {
   /** As a person wrote it. */
@@ -70,11 +69,7 @@ export async function runSpec<T>(
       : await startOrGoOn(client, workflowId, spec, say);
     // Where the servers are another process's, that one tells.
     if (!('holder' in up)) alerting = startAlerting(settings, alertsBeside(options));
-    const watching = new AbortController();
-    const watched = watchProgress(handle, say, watching.signal, () => whyItWaits(client, workflowId));
-    const ended = handle.result().catch((error: unknown) => Promise.reject(explain(error)));
-    const result = await Promise.race([ended, interrupted]).finally(() => watching.abort());
-    await watched;
+    const result = await resultWatched(client, handle, say, interrupted);
     if (result === 'interrupted') return stopped();
     const progress = await queryWorkflow<Progress>(client, workflowId, 'progress');
     const seconds = (): number => (Date.now() - started) / 1000;

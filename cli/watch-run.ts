@@ -1,12 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { WorkflowFailedError } from '@temporalio/client';
-import type { WorkflowHandle } from '@temporalio/client';
+import type { Client, WorkflowHandle } from '@temporalio/client';
 import { GradusError, messageOf } from '../core/errors.ts';
 import { printable } from '../core/printable.ts';
 import type { OpenQuestion } from '../core/question.ts';
+import type { CurriculumResult } from '../core/training/curriculum.ts';
 import type { curriculum } from '../workflows/curriculum/curriculum.ts';
 import type { Progress } from '../workflows/control/messages.ts';
 import { progressLine } from './show-progress.ts';
+import { whyItWaits } from './why-it-waits.ts';
 
 const POLL_MS = 1000;
 /** On a terminal one line is rewritten; elsewhere a line is printed no oftener than this. */
@@ -72,12 +74,30 @@ export async function watchProgress(
   }
 }
 
+/**
+ * The result of a run, whose progress is shown until then, or until `interrupted`. Throws GradusError('spec', 'run-failed')
+ * with the first cause of a failed run.
+ */
+export async function resultWatched<I = never>(
+  temporal: Client,
+  handle: WorkflowHandle<typeof curriculum>,
+  say: (text: string) => void,
+  interrupted: Promise<I> = new Promise(() => undefined),
+): Promise<CurriculumResult | I> {
+  const watching = new AbortController();
+  const watched = watchProgress(handle, say, watching.signal, () => whyItWaits(temporal, handle.workflowId));
+  const ended = handle.result().catch((error: unknown) => Promise.reject(explain(error)));
+  const result = await Promise.race([ended, interrupted]).finally(() => watching.abort());
+  await watched;
+  return result;
+}
+
 /** As much of a text as a line of a terminal takes; some say that they are 0 columns wide, and mean that they do not know. */
 export const inOneLine = (text: string, columns: number | undefined): string =>
   printable(text).slice(0, columns || 80);
 
 /** The first cause of a failed run is what a person can act on. */
-export function explain(error: unknown): Error {
+function explain(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(messageOf(error));
   if (!(error instanceof WorkflowFailedError)) return error;
   let cause: Error = error;

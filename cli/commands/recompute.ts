@@ -13,34 +13,21 @@ export function recomputeCommand(): Command {
     .argument('<run>', 'a run, by its name or the id of its workflow')
     .option('--id <id>', "the workflow id of the run that is made (default: the run's, with -recomputed)")
     .action(async (name: string, { id, ...options }: RecomputeOptions) => {
-      const [
-        { recomputationOf, startOrJoin },
-        { claimedName },
-        { explain, watchProgress },
-        { whyItWaits },
-        compare,
-        words,
-      ] = await Promise.all([
-        import('../../runs/control/recompute.ts'),
-        import('../../runs/control/start.ts'),
-        import('../watch-run.ts'),
-        import('../why-it-waits.ts'),
-        import('../../runs/comparison/divergence.ts'),
-        import('../../runs/comparison/divergence-words.ts'),
-      ]);
+      const [{ recomputationOf, startOrJoin }, { claimedName }, { resultWatched }, compare, words] =
+        await Promise.all([
+          import('../../runs/control/recompute.ts'),
+          import('../../runs/control/start.ts'),
+          import('../watch-run.ts'),
+          import('../../runs/comparison/divergence.ts'),
+          import('../../runs/comparison/divergence-words.ts'),
+        ]);
       const runs = await withTemporal(options, async (temporal): Promise<[string, string]> => {
         const { run, spec } = await recomputationOf(temporal, name);
         const workflowId = id ?? `${run}-recomputed`;
         const handle = await startOrJoin(temporal, workflowId, spec);
         const made = (await claimedName(temporal, workflowId)) ?? workflowId;
         note(`${made} makes ${run} again; it goes on also when this command is ended`);
-        const watching = new AbortController();
-        const watched = watchProgress(handle, note, watching.signal, () => whyItWaits(temporal, workflowId));
-        const { end, stages } = await handle
-          .result()
-          .catch((error: unknown) => Promise.reject(explain(error)))
-          .finally(() => watching.abort());
-        await watched;
+        const { end, stages } = await resultWatched(temporal, handle, note);
         if (end === 'stopped')
           note(`${made} ends here, and no more is compared: ${stages.at(-1)?.reason ?? 'it was stopped'}`);
         return [run, made];

@@ -48,28 +48,18 @@ export function startCommand(): Command {
 
 /** Until the run has ended, or whoever looks has seen enough. */
 async function watchIt(options: ConnectionOptions, workflowId: string, spec: unknown): Promise<void> {
-  const [
-    { explain, watchProgress: watch },
-    { confidenceOf, reportRun },
-    { whyItWaits },
-    { untilInterrupted },
-    { queryWorkflow },
-  ] = await Promise.all([
-    import('../watch-run.ts'),
-    import('../curriculum-report.ts'),
-    import('../why-it-waits.ts'),
-    import('../until-interrupted.ts'),
-    import('../../runs/temporal/ask.ts'),
-  ]);
+  const [{ resultWatched }, { confidenceOf, reportRun }, { untilInterrupted }, { queryWorkflow }] =
+    await Promise.all([
+      import('../watch-run.ts'),
+      import('../curriculum-report.ts'),
+      import('../until-interrupted.ts'),
+      import('../../runs/temporal/ask.ts'),
+    ]);
   const interrupted = untilInterrupted().then(() => 'interrupted' as const);
   const started = Date.now();
   await withTemporal(options, async (temporal) => {
     const handle = temporal.workflow.getHandle<typeof curriculum>(workflowId);
-    const watching = new AbortController();
-    const watched = watch(handle, print, watching.signal, () => whyItWaits(temporal, workflowId));
-    const ended = handle.result().catch((error: unknown) => Promise.reject(explain(error)));
-    const result = await Promise.race([ended, interrupted]).finally(() => watching.abort());
-    await watched;
+    const result = await resultWatched(temporal, handle, print, interrupted);
     if (result === 'interrupted') {
       note('\nno longer watching; the run goes on');
       process.exitCode = 130;

@@ -76,9 +76,9 @@ export async function checkpointOf(
   const found = checkpoints.findLast(({ ref }) => step === null || ref.step === step);
   // Without a manifest it was begun, or is being deleted.
   const damaged = incomplete.find(
-    (one) => one.hasManifest && (step === null ? one.step > (found?.ref.step ?? -1) : one.step === step),
+    (one) => one.hasManifest && (step === null || one.step === step) && one.step > (found?.ref.step ?? -1),
   );
-  if (found && !(step === null && damaged)) return found.ref;
+  if (found && !damaged) return found.ref;
   const steps = checkpoints.map(({ ref }) => ref.step);
   if (damaged) {
     const others =

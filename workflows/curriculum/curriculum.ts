@@ -162,7 +162,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
     shown.run = spec.run;
     shown.stages = spec.stages.map(({ name }) => name);
     upsertSearchAttributes(searchAttributes({ run: spec.run }));
-    if (!carried) await assertServed(spec);
+    if (!carried) await assertSamplersCan(spec);
     if (spec.verification) ladderId = ids.ladder(spec.run);
     if (spec.verification && !carried) await openLadder(spec.run, spec.verification);
 
@@ -308,7 +308,7 @@ export async function curriculum(written: unknown, carried?: Carried): Promise<C
 }
 
 /** Asks who samples whether it can, before anything is spent. */
-async function assertServed({ policy, sampling, stages, agent }: CurriculumSpec): Promise<void> {
+async function assertSamplersCan({ policy, sampling, stages, agent }: CurriculumSpec): Promise<void> {
   if (policy?.kind === 'http') {
     const scalesLogits =
       sampling.temperature !== 1 ||
