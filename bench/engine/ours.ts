@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { updatesOf } from '../../activities/training/updates.ts';
 import { randomKey } from '../../core/random.ts';
+import type { RolloutDtype } from '../../core/schema/policy.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
 import { backendName } from '../../engine/decoder/load-backend.ts';
 import { loadHfDirectory } from '../../engine/hf-directory.ts';
@@ -62,10 +63,10 @@ function batchOf(rows: readonly number[][], minibatch: number): TrainBatch {
 }
 
 await serveChild({
-  async loadDecoder({ folder, threads }: { folder: string; threads: number }) {
+  async loadDecoder({ folder, threads, dtype }: { folder: string; threads: number; dtype?: RolloutDtype }) {
     const { config, weights } = await loadHfDirectory(folder);
     policy = createDecoder({ threads });
-    await policy.load('bench', config, weights);
+    await policy.load('bench', config, weights, undefined, dtype);
     return { backend: backendName() };
   },
 

@@ -2,6 +2,7 @@ import { updatesOf } from '../../activities/training/updates.ts';
 import { randomKey } from '../../core/random.ts';
 import type { LearnerSpec } from '../../core/schema/learner.ts';
 import type { LoraSpec } from '../../core/schema/lora.ts';
+import type { RolloutDtype } from '../../core/schema/policy.ts';
 import { createDecoder } from '../../engine/decoder/decoder.ts';
 import { loadHfDirectory } from '../../engine/hf-directory.ts';
 import type { Learner, TrainState } from '../../engine/learner/contract.ts';
@@ -20,6 +21,7 @@ let policy: LocalPolicy | undefined;
 let learner: Learner | undefined;
 let state: TrainState;
 let compute: LearnerSpec;
+let rolloutDtype: RolloutDtype;
 let steps = 0;
 
 interface Asked {
@@ -72,7 +74,13 @@ async function seconds(work: () => Promise<void>): Promise<number> {
 }
 
 await serveChild({
-  async load(asked: { folder: string; threads: number; lora: LoraSpec; compute: LearnerSpec }) {
+  async load(asked: {
+    folder: string;
+    threads: number;
+    lora: LoraSpec;
+    compute: LearnerSpec;
+    rolloutDtype: RolloutDtype;
+  }) {
     const { config, weights } = await loadHfDirectory(asked.folder);
     // As what passes to a learner's process is.
     for (const [name, { shape, data: given }] of weights) {
@@ -80,9 +88,9 @@ await serveChild({
       data.set(given);
       weights.set(name, { shape, data });
     }
-    ({ compute } = asked);
+    ({ compute, rolloutDtype } = asked);
     policy = createDecoder({ threads: asked.threads });
-    await policy.load('0', config, weights);
+    await policy.load('0', config, weights, undefined, rolloutDtype);
     learner = await createLocalLearner({ mode: 'traced' });
     const adapter = { lora: asked.lora, weights: initialAdapter(config, asked.lora, 1) };
     state = { ...freshState(config, weights), adapter };
@@ -95,7 +103,7 @@ await serveChild({
     const rollout = await seconds(async () => void (group = await sampled(asked)));
     const update = await seconds(() => learn(group, asked.prompt.length));
     const handOver = await seconds(() =>
-      policy!.load(String(steps), state.config, state.weights, state.adapter),
+      policy!.load(String(steps), state.config, state.weights, state.adapter, rolloutDtype),
     );
     return { rollout, learn: update, handOver };
   },

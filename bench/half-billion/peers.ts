@@ -1,5 +1,6 @@
 import path from 'node:path';
 import type { Json } from '../../core/json/json.ts';
+import type { RolloutDtype } from '../../core/schema/policy.ts';
 import { benchRowsOf, interleavedRuns } from '../bench.ts';
 import type { Bench, BenchOptions, BenchRow } from '../bench.ts';
 import { Child, withChildren } from '../child.ts';
@@ -22,8 +23,9 @@ const VOCABULARY = 151_000;
 
 /**
  * The same work of a model of Qwen2.5-0.5B's shape with random weights and LoRA: decoding beside llama.cpp and Hugging Face's
- * `generate`, and whole GRPO steps and their parts, of a group of four with 64 new tokens, beside TRL with PEFT. The PyTorch
- * learner of Gradus makes the updates alone. `quick` has a model of some thousand weights.
+ * `generate`, and whole GRPO steps and their parts, of a group of four with 64 new tokens, beside TRL with PEFT. Ours draws
+ * rollouts in float32 and in bfloat16, TRL in what it learns in. The PyTorch learner of Gradus makes the updates alone.
+ * `quick` has a model of some thousand weights.
  */
 export const halfBillionPeersBench: Bench = async function* (options) {
   yield* await withTemporaryFolder(async (scratch) => {
@@ -46,23 +48,39 @@ interface Sizes {
 }
 type Options = BenchOptions & { runs: number };
 
-/** In float32, all decoders at once in memory. */
-const decoding = (folder: string, { decoded, vocabulary }: Sizes, options: Options): Promise<BenchRow[]> =>
+/** The decoders of one dtype are in memory at once. In bfloat16 each rounds in other places, so that they need not agree. */
+async function decoding(folder: string, sizes: Sizes, options: Options): Promise<BenchRow[]> {
+  const rows: BenchRow[] = [];
+  for (const dtype of ['float32', 'bfloat16'] as const) {
+    rows.push(...(await decodingIn(dtype, folder, sizes, options)));
+  }
+  return rows;
+}
+
+const decodingIn = (
+  dtype: RolloutDtype,
+  folder: string,
+  { decoded, vocabulary }: Sizes,
+  options: Options,
+): Promise<BenchRow[]> =>
   withChildren(async (keep) => {
-    const open = async (child: Child, op = 'load'): Promise<Child> => {
-      await keep(child).call(op, { folder, threads: THREADS }, LIMIT_MS);
+    const open = async (child: Child, op = 'load', more: Asked = {}): Promise<Child> => {
+      await keep(child).call(op, { folder, threads: THREADS, ...more }, LIMIT_MS);
       return child;
     };
-    const ours = await open(ourEngine(), 'loadDecoder');
-    const anchors = {
-      'llama.cpp f32': await open(await anchor('llama_cpp_decode', options.say)),
-      'HF generate, AVX-512': await open(await anchor('hf_generate', options.say, { avx512: true })),
+    const ours = await open(ourEngine(), 'loadDecoder', { dtype });
+    const generate = await anchor('hf_generate', options.say, { avx512: true });
+    const anchors: Record<string, Child> = {
+      'HF generate, AVX-512': await open(generate, 'load', { dtype }),
     };
-    await agree({ ours, ...anchors }, benchPrompt('agree', 0, 16, vocabulary));
+    if (dtype === 'float32') {
+      anchors['llama.cpp'] = await open(await anchor('llama_cpp_decode', options.say));
+      await agree({ ours, ...anchors }, benchPrompt('agree', 0, 16, vocabulary));
+    }
     const rows: BenchRow[] = [];
     for (const batch of [1, 8]) {
       const prompts = Array.from({ length: batch }, (_, i) => benchPrompt('decode', i, 32, vocabulary));
-      const name = `decoding, batch ${batch}, 32 + ${decoded} tokens, top-p ${TOP_P}`;
+      const name = `${dtype}, decoding, batch ${batch}, 32 + ${decoded} tokens, top-p ${TOP_P}`;
       const work = ['decode', { prompts, new_tokens: decoded, top_p: TOP_P }] as const;
       const what = { bench: BENCH, name, amount: batch * decoded };
       rows.push(...(await compareEngines(what, work, ours, anchors, options)));
@@ -97,13 +115,6 @@ async function stepping(folder: string, sizes: Sizes, options: Options): Promise
       {},
     );
     const prompt = benchPrompt('prompt', 0, trl.loaded['promptTokens'] as number, sizes.vocabulary);
-    const ours = await side(
-      'ours',
-      () => Promise.resolve(Child.own('half-billion/ours.ts')),
-      { compute },
-      'step',
-      { prompt, ...shape },
-    );
     const torch = await side(
       'our PyTorch learner',
       () => anchor('torch_worker', options.say, { avx512: true }),
@@ -119,7 +130,6 @@ async function stepping(folder: string, sizes: Sizes, options: Options): Promise
         optimizer: { ...ADAM },
       },
     );
-    const what = `${precision}, ${SAMPLES} × (${prompt.length} + ${newTokens}) tokens`;
     const compared = (
       name: string,
       one: ChildAnswer[],
@@ -127,22 +137,28 @@ async function stepping(folder: string, sizes: Sizes, options: Options): Promise
       theirs: string,
     ) =>
       rows.push({
-        ...benchRowsOf(BENCH)(
-          `${what}: ${name}`,
-          's',
-          'less',
-          one.map(part),
-          trl.steps.map(secondsOf(theirs)),
-        ),
+        ...benchRowsOf(BENCH)(name, 's', 'less', one.map(part), trl.steps.map(secondsOf(theirs))),
         peakMegabytes: { ours: megabytes(one), anchor: megabytes(trl.steps) },
       });
-    compared('a step, hand-over to the decoder included', ours.steps, ({ seconds }) => seconds, 'seconds');
-    compared('its rollout', ours.steps, secondsOf('rollout'), 'rollout');
-    compared('its update', ours.steps, secondsOf('learn'), 'learn');
-    compared('its update by our PyTorch learner', torch.steps, ({ seconds }) => seconds, 'learn');
-    rows.push(
-      benchRowsOf(BENCH)(`${what}: its hand-over`, 's', 'less', ours.steps.map(secondsOf('handOver'))),
-    );
+    const tokens = `${SAMPLES} × (${prompt.length} + ${newTokens}) tokens`;
+    for (const rolloutDtype of ['float32', 'bfloat16'] as const) {
+      const ours = await side(
+        `ours with rollouts in ${rolloutDtype}`,
+        () => Promise.resolve(Child.own('half-billion/ours.ts')),
+        { compute, rolloutDtype },
+        'step',
+        { prompt, ...shape },
+      );
+      const what = `${precision}, our rollouts in ${rolloutDtype}, ${tokens}`;
+      const whole = `${what}: a step, hand-over to the decoder included`;
+      compared(whole, ours.steps, ({ seconds }) => seconds, 'seconds');
+      compared(`${what}: its rollout`, ours.steps, secondsOf('rollout'), 'rollout');
+      compared(`${what}: its update`, ours.steps, secondsOf('learn'), 'learn');
+      const handOver = ours.steps.map(secondsOf('handOver'));
+      rows.push(benchRowsOf(BENCH)(`${what}: its hand-over`, 's', 'less', handOver));
+    }
+    const byTorch = `${precision}, ${tokens}: its update by our PyTorch learner`;
+    compared(byTorch, torch.steps, ({ seconds }) => seconds, 'learn');
   }
   return rows;
 }

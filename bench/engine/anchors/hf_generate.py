@@ -10,10 +10,10 @@ model = None
 DEVICE = os.environ.get("BENCH_DEVICE", "cpu")
 
 
-def load(folder: str, threads: int) -> dict:
+def load(folder: str, threads: int, dtype: str = "float32") -> dict:
     global model
     torch.set_num_threads(threads)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval().to(DEVICE)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype)).eval().to(DEVICE)
     model.generation_config.eos_token_id = None
     model.generation_config.pad_token_id = 0
     return {"threads": torch.get_num_threads(), "cpu": torch.backends.cpu.get_cpu_capability()}

@@ -167,7 +167,8 @@ void initialize(const std::string& library) {
   check(gradus::createOperators(api, &operators));
 }
 
-// The C library keeps what is freed between other blocks, and matrices of the next weights need not fit there.
+// The C library keeps what is freed between other blocks, and matrices of the next weights need not fit there. onnxruntime
+// copies or packs all weights while it makes a session, and frees most of that when it is made.
 void giveBackFreed() {
 #ifdef __GLIBC__
   malloc_trim(0);
@@ -304,8 +305,7 @@ napi_value open(napi_env env, napi_callback_info info) {
       std::shared_lock<std::shared_mutex> lock(domains);
       create();
     }
-    // A sibling packs all weights once more before it finds them shared.
-    if (!alone) giveBackFreed();
+    giveBackFreed();
 
     check(napi_create_reference(env, weightsValue, 1, &session->weights), "weights");
     napi_value result;
