@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { packagesIn, pipProgress } from '../../../../infra/setup/pip-progress.ts';
 
-test('of what pip prints packages, downloads with their sizes and unpacking are said', () => {
+test('of what pip prints packages, downloads with their sizes, what is built and unpacking are said', () => {
   const progress = pipProgress(2);
   const lines = [
     'Looking in indexes: https://pypi.org/simple',
@@ -10,6 +10,10 @@ test('of what pip prints packages, downloads with their sizes and unpacking are 
     '  Downloading numpy-2.2.6-cp312-cp312-manylinux_2_17_x86_64.whl (16.5 MB)',
     'Collecting six==1.17.0',
     '  Using cached six-1.17.0-py2.py3-none-any.whl',
+    'Collecting llama-cpp-python>=0.3 (from six)',
+    'Building wheels for collected packages: llama-cpp-python',
+    '  Building wheel for llama-cpp-python (pyproject.toml): started',
+    "  Building wheel for llama-cpp-python (pyproject.toml): finished with status 'done'",
     'Installing collected packages: six, numpy',
     'Successfully installed numpy-2.2.6 six-1.17.0',
   ];
@@ -18,6 +22,10 @@ test('of what pip prints packages, downloads with their sizes and unpacking are 
     'package 1 of 2: numpy==2.2.6',
     'Downloading numpy-2.2.6-cp312-cp312-manylinux_2_17_x86_64.whl (16.5 MB)',
     'package 2 of 2: six==1.17.0',
+    null,
+    'package 3: llama-cpp-python>=0.3',
+    null,
+    'building llama-cpp-python',
     null,
     'unpacking 2 packages',
     null,
