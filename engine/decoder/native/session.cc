@@ -167,13 +167,15 @@ void initialize(const std::string& library) {
   check(gradus::createOperators(api, &operators));
 }
 
-// The C library keeps what is freed between other blocks, and matrices of the next weights need not fit there. onnxruntime
-// copies or packs all weights while it makes a session, and frees most of that when it is made.
+// The C library keeps what is freed between other blocks, and matrices of the next weights need not fit there.
 void giveBackFreed() {
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif
 }
+
+// In bytes.
+const size_t MANY_WEIGHTS = size_t{1} << 28;
 
 struct OptionsGuard {
   OrtSessionOptions* options = nullptr;
@@ -305,7 +307,9 @@ napi_value open(napi_env env, napi_callback_info info) {
       std::shared_lock<std::shared_mutex> lock(domains);
       create();
     }
-    giveBackFreed();
+    // onnxruntime copies weights while it makes a session, and packs them once more for a sibling. The copy of few is not
+    // worth the milliseconds.
+    if (!alone || weights.length >= MANY_WEIGHTS) giveBackFreed();
 
     check(napi_create_reference(env, weightsValue, 1, &session->weights), "weights");
     napi_value result;
